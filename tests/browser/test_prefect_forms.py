@@ -284,7 +284,7 @@ def desk(chromium: Browser, tmp_path: Path) -> Iterator[Desk]:
 
 @pytest.mark.flow
 @pytest.mark.timeout(5_400)
-def test_refunds_are_approved_by_two_people_and_the_workbook_is_found(desk: Desk) -> None:
+def test_refunds_are_approved_by_two_people_and_the_workbook_is_found(desk):
     """A wrong value starts no run; nothing moves before the second person's code, then it does.
 
     The night is followed while it works, its artifacts are opened, its workbook found. A refund

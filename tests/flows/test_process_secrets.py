@@ -285,7 +285,7 @@ def files_with(folder: Path, *, secrets: Mapping[str, str]) -> set[tuple[str, st
     return found
 
 
-def test_each_secret_is_where_it_must_be_and_nowhere_else(machine: Machine) -> None:
+def test_each_secret_is_where_it_must_be_and_nowhere_else(machine):
     """In no command line; in the variables of its one program; in its file of mode 0600 alone."""
     ended = machine.night()
     assert "look again with `recon approve`" in machine.said()

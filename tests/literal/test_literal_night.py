@@ -167,7 +167,7 @@ def shop(tmp_path: Path, sqlite_url: str) -> Iterator[Shop]:
         yield Shop(tmp_path, url, gateway, sqlite_url)
 
 
-def test_a_night_moves_exactly_what_was_instructed(shop: Shop) -> None:
+def test_a_night_moves_exactly_what_was_instructed(shop):
     """Captures, a release, a cancel and a refund take effect once, in this night and the next."""
     shop.drop(
         "orders-2026-11-20.csv",
@@ -193,7 +193,7 @@ def test_a_night_moves_exactly_what_was_instructed(shop: Shop) -> None:
     assert len(list((shop.folder / "reports").glob("reconciliation-*.xlsx"))) == 2
 
 
-def test_a_key_that_nobody_knows_is_not_found(shop: Shop) -> None:
+def test_a_key_that_nobody_knows_is_not_found(shop):
     """Orders without a payment are breaks; the order of the ledger is asked about, too."""
     cells = (MERCHANT, ACCOUNT, "W-9", "EUR", "10.00", "paid", "2026-11-18T10:00:00Z", "")
     shop.drop("orders-2026-11-20.csv", ",".join((*cells, "", "", "", "", "")))
@@ -202,7 +202,7 @@ def test_a_key_that_nobody_knows_is_not_found(shop: Shop) -> None:
     assert asked.figures == {"found": 0, "not_found": 2, "failed": 0, "unmapped": 0}
 
 
-def test_what_a_query_shows_and_nobody_can_use_is_told(shop: Shop) -> None:
+def test_what_a_query_shows_and_nobody_can_use_is_told(shop):
     """A payment that was not asked for, and a date that is none, stand in the step's sentence."""
     shop.drop("orders-2026-11-20.csv", shop.order(1, state="paid", status="paid"))
     shop.gateway.payments["T1"].at = "20261320100000"
@@ -217,7 +217,7 @@ def test_what_a_query_shows_and_nobody_can_use_is_told(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize("zone", ["UTC", "America/New_York", "Asia/Tokyo"])
-def test_a_payment_dated_at_the_end_of_all_days_hides_nothing(shop: Shop, *, zone: str) -> None:
+def test_a_payment_dated_at_the_end_of_all_days_hides_nothing(shop, *, zone):
     """Without an order it is a break at once; its capture waits, and the night comes to its end."""
     rules = shop.folder / "config" / "rules.toml"
     declared = rules.read_text().replace("[gateway]", f"[gateway]\ntimezone = '{zone}'")
@@ -248,7 +248,7 @@ PAYEE = {
 }
 
 
-def test_a_doubt_that_only_the_portal_ends_names_what_to_look_up_there(shop: Shop) -> None:
+def test_a_doubt_that_only_the_portal_ends_names_what_to_look_up_there(shop):
     """A payout by its payee and both ids, the end of a subscription by the gateway's id of it."""
     shop.gateway.instead = {"payout": None, "cancelsubscription": None}
     shop.gateway.subscriptions = {"S77": "Gold plan"}
@@ -278,7 +278,7 @@ def test_a_doubt_that_only_the_portal_ends_names_what_to_look_up_there(shop: Sho
     assert set(sent) == {"payout", "cancelsubscription"}
 
 
-def test_a_payout_of_which_other_money_left_is_in_doubt(shop: Shop) -> None:
+def test_a_payout_of_which_other_money_left_is_in_doubt(shop):
     """A record whose figures are not what was instructed confirms nothing and is named."""
     shop.gateway.figures = {"amount_payer_pays": 9_999_999.0}
     shop.instruct(
@@ -300,7 +300,7 @@ def test_a_payout_of_which_other_money_left_is_in_doubt(shop: Shop) -> None:
 END = {"kind": "cancel_subscription", "recurring_id": "S77", "contract_name": "Gold plan"}
 
 
-def test_a_refused_end_of_a_subscription_is_open_until_it_ends(shop: Shop) -> None:
+def test_a_refused_end_of_a_subscription_is_open_until_it_ends(shop):
     """The customer is charged again: a break, HIGH, until a later end of it is confirmed."""
     shop.now += timedelta(days=3)
     shop.drop("orders-2026-11-23.csv", shop.order(5, state="paid", status="paid"))
@@ -322,7 +322,7 @@ def test_a_refused_end_of_a_subscription_is_open_until_it_ends(shop: Shop) -> No
     assert shop.gateway.took("cancelsubscription") == [("cancelsubscription", "S77", "")]
 
 
-def test_a_refused_end_is_over_when_two_people_saw_it_ended_elsewhere(shop: Shop) -> None:
+def test_a_refused_end_is_over_when_two_people_saw_it_ended_elsewhere(shop):
     """One says so: it is a case. The second agrees: no break is left, nothing is sent again."""
     shop.now += timedelta(days=3)
     shop.drop("orders-2026-11-23.csv", shop.order(5, state="paid", status="paid"))

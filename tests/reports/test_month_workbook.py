@@ -80,9 +80,7 @@ def close_of(month: StatedMonth) -> PreparedClose:
     return PreparedClose(month, (blocker,), (item,), {}, "workbook.xlsx")
 
 
-def test_a_close_is_the_statement_with_verdict_journals_and_breaks(
-    month: StatedMonth, tmp_path: Path
-) -> None:
+def test_a_close_is_the_statement_with_verdict_journals_and_breaks(month, tmp_path):
     """What blocks it stands on page one with owner and way; every journal and break has a row."""
     path = written_close(close_of(month), tmp_path / "close.xlsx")
     book = openpyxl.load_workbook(path, data_only=True)
@@ -108,7 +106,7 @@ def test_a_close_is_the_statement_with_verdict_journals_and_breaks(
     assert book["Open breaks"].max_row == TOP + len(month.statement.breaks)
 
 
-def test_the_parts_of_a_journal_stand_together_day_by_day(month: StatedMonth) -> None:
+def test_the_parts_of_a_journal_stand_together_day_by_day(month):
     """Whoever reads a journal of two months sees each of its days balance by itself."""
     lines = month.statement.journals
     runs = lines[["journal_id", "date"]].ne(lines[["journal_id", "date"]].shift()).any(axis=1)
@@ -118,9 +116,7 @@ def test_the_parts_of_a_journal_stand_together_day_by_day(month: StatedMonth) ->
 
 
 @pytest.mark.parametrize("is_blocked", [True, False], ids=["blocked", "ready"])
-def test_page_one_says_what_to_do_and_what_is_signed(
-    month: StatedMonth, tmp_path: Path, *, is_blocked: bool
-) -> None:
+def test_page_one_says_what_to_do_and_what_is_signed(month, tmp_path, *, is_blocked):
     """The command that signs names the digest of exactly this close; what blocks it comes first.
 
     Below stand the closings of the statement, so that one page shows what is signed.
@@ -153,7 +149,7 @@ def test_page_one_says_what_to_do_and_what_is_signed(
 DECIMALS = {"EUR": 2, "JPY": 0, "KWD": 3}
 
 
-def test_the_sheets_say_what_the_statement_says(month: StatedMonth, tmp_path: Path) -> None:
+def test_the_sheets_say_what_the_statement_says(month, tmp_path):
     """All lists are whole; page one has the verdict and what is wrong; no check is red."""
     path = written(month, tmp_path / "statement.xlsx")
     book = openpyxl.load_workbook(path, data_only=True)
@@ -186,8 +182,8 @@ LISTS = {
 
 @pytest.mark.parametrize("title", LISTS)
 def test_of_too_many_rows_a_sheet_has_sums_the_first_ones_and_the_file(
-    month: StatedMonth, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, title: str
-) -> None:
+    month, tmp_path, monkeypatch, title
+):
     """The sums are those of every row of the whole sheet, and its files lie there as it says."""
     by, amount, names = LISTS[title]
     header, *every = rows_of_sheet(written(month, tmp_path / "whole.xlsx"), title)[TOP - 1 :]
@@ -219,8 +215,8 @@ def test_of_too_many_rows_a_sheet_has_sums_the_first_ones_and_the_file(
 
 
 def test_of_too_many_differences_those_that_no_night_shows_stand_first(
-    month: StatedMonth, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    month, tmp_path, monkeypatch
+):
     """What makes the month NOT PROVEN is not left to the file alone."""
     books = month.statement.books
     assert books is not None
@@ -236,7 +232,7 @@ def test_of_too_many_differences_those_that_no_night_shows_stand_first(
     assert rows[-1][-1] == "NO"
 
 
-def test_the_script_runs_by_itself(month: StatedMonth) -> None:
+def test_the_script_runs_by_itself(month):
     """The SQL beside the workbook needs nothing but the folders and DuckDB."""
     import duckdb
 

@@ -126,7 +126,7 @@ def groups_of_key(key: dict[str, Any]) -> Counter[tuple[str, int, int]]:
     return found
 
 
-def test_every_order_of_the_key_is_the_break_it_says_and_no_other_is(night: Night) -> None:
+def test_every_order_of_the_key_is_the_break_it_says_and_no_other_is(night):
     """Code and effects of each; a finding that nobody planted is red."""
     legs, planted = night.legs(), orders_of_key(night.key)
     found = {
@@ -143,7 +143,7 @@ def test_every_order_of_the_key_is_the_break_it_says_and_no_other_is(night: Nigh
     assert {no: pair for no, pair in differing.items() if pair[0] != pair[1]} == {}
 
 
-def test_every_group_of_books_and_banks_is_the_break_it_says_and_no_other_is(night: Night) -> None:
+def test_every_group_of_books_and_banks_is_the_break_it_says_and_no_other_is(night):
     """Code and both effects of each, live as in plain files."""
     found = Counter(
         (row["code"], int(row["effect_ledger"]), int(row["effect_bank"]))
@@ -153,9 +153,7 @@ def test_every_group_of_books_and_banks_is_the_break_it_says_and_no_other_is(nig
     assert found == groups_of_key(night.key)
 
 
-def test_every_code_of_books_and_banks_is_planted_or_not_shown(
-    night: Night, request: pytest.FixtureRequest
-) -> None:
+def test_every_code_of_books_and_banks_is_planted_or_not_shown(night, request):
     """What rules.md names of settlement, fees, reserves and banks stands in the demo's key."""
     planted = {code for code, *_ in groups_of_key(night.key)}
     assert planted & {*night.key["not_shown"]} == set()
@@ -163,7 +161,7 @@ def test_every_code_of_books_and_banks_is_planted_or_not_shown(
         assert planted == IN_BOOKS_AND_BANKS
 
 
-def test_every_row_is_accounted_for(night: Night) -> None:
+def test_every_row_is_accounted_for(night):
     """No control total fails, and each row that was spoilt is a reject in its place."""
     totals = pd.read_parquet(night.results.parent / "proof" / "totals.parquet")
     rejects = pd.read_parquet(night.results.parent / "inputs" / "rejects.parquet")
@@ -174,7 +172,7 @@ def test_every_row_is_accounted_for(night: Night) -> None:
     assert spoilt - places == set()
 
 
-def test_what_waits_and_what_nobody_can_judge_is_what_the_key_says(night: Night) -> None:
+def test_what_waits_and_what_nobody_can_judge_is_what_the_key_says(night):
     """Unverified sets one for one with their reasons; what waits and every flag stands there."""
     own = [each for each in night.key["unverified"] if each["account_id"] == ACCOUNT.account_id]
     found = Counter((row["order_no"], row["reason"]) for row in night.rows("unverified"))
@@ -189,7 +187,7 @@ def test_what_waits_and_what_nobody_can_judge_is_what_the_key_says(night: Night)
     ] == []
 
 
-def test_every_flag_of_a_bank_stands_at_its_pay_out(night: Night) -> None:
+def test_every_flag_of_a_bank_stands_at_its_pay_out(night):
     """Joined, exchanged, charged, by amount, repaid: in the list of payouts."""
     flags = {row["batch_id"]: row["flags"].split(";") for row in night.rows("paid")}
     keys = {f"{each['batch_id']}": each["flag"] for each in night.key["bank"]["matched_with_flag"]}

@@ -41,9 +41,7 @@ def _ingest() -> str:
         return ingest(run_id, environment=environment).sentence
 
 
-def test_a_part_that_refused_a_file_ends_as_its_night_would(
-    inbox: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_part_that_refused_a_file_ends_as_its_night_would(inbox, capsys):
     """A script sees by the code that a file lies there unread, and 0 once it is gone."""
     capsys.readouterr()
     codes = [main(["nightly", "--only", "ingest", *PLACE, "--business-date", "2026-11-20"])]
@@ -60,7 +58,7 @@ def test_a_part_that_refused_a_file_ends_as_its_night_would(
 
 
 @pytest.mark.usefixtures("inbox")
-def test_files_are_listed_and_let_go(capsys: pytest.CaptureFixture[str]) -> None:
+def test_files_are_listed_and_let_go(capsys):
     """A refused file is listed with its reason; let go, with who said so, and no night reads it."""
     assert main(["order-file", "check", *PLACE]) == 0
     before = capsys.readouterr().out
@@ -78,7 +76,7 @@ def test_files_are_listed_and_let_go(capsys: pytest.CaptureFixture[str]) -> None
 
 
 @pytest.mark.usefixtures("inbox")
-def test_a_file_is_noted_to_be_read_again(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_is_noted_to_be_read_again(capsys):
     """The word stands in the list until a night has read the file."""
     assert main(["order-file", "check", "notes.csv", *PLACE, "--again", *WHY]) == 0
     main(["order-file", "check", *PLACE])
@@ -86,7 +84,7 @@ def test_a_file_is_noted_to_be_read_again(capsys: pytest.CaptureFixture[str]) ->
     assert "read again, said Ann" in capsys.readouterr().out
 
 
-def test_a_reason_of_one_word_is_refused(inbox: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_reason_of_one_word_is_refused(inbox, capsys):
     """Two words at least; nothing is noted."""
     assert main(["reject", "--file", "notes.csv", *PLACE, "--reason", "stray", "--as", "Ann"]) == 2
     assert "say why in words" in capsys.readouterr().err

@@ -21,15 +21,13 @@ def folder(installation: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.usefixtures("folder")
-def test_nothing_waits_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_waits_is_said(capsys):
     """An empty list is an answer, not an error."""
     assert main(["approve"]) == 0
     assert "No instruction waits for approval." in capsys.readouterr().out
 
 
-def test_a_list_of_nights_leaves_out_days_on_which_none_is_due(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_list_of_nights_leaves_out_days_on_which_none_is_due(folder, capsys):
     """From a Friday to a Monday two nights are missing, not four."""
     (folder / "config" / "merchants.toml").write_text(
         '[accounts."100042/100042001"]\ninbox = "/i"\nreports = "/r"\n'
@@ -42,16 +40,14 @@ def test_a_list_of_nights_leaves_out_days_on_which_none_is_due(
 
 
 @pytest.mark.usefixtures("folder")
-def test_a_name_is_needed_to_say_yes(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_name_is_needed_to_say_yes(capsys):
     """Nobody approves without saying who."""
     assert main(["approve", "--list", "0" * 16]) == 2
     assert "--as" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("folder")
-def test_somebody_unknown_is_refused_with_those_declared(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_somebody_unknown_is_refused_with_those_declared(capsys):
     """The sentence names who may."""
     words = ["reject", "i1", "--as", "eve", "--reason", "not meant"]
 
@@ -59,9 +55,7 @@ def test_somebody_unknown_is_refused_with_those_declared(
     assert "declares no 'eve'" in capsys.readouterr().err
 
 
-def test_an_enrolled_secret_is_shown_once_and_kept_nowhere(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_enrolled_secret_is_shown_once_and_kept_nowhere(folder, capsys):
     """The secret stands on the terminal and in no file of ours."""
     assert main(["enrol", "anna"]) == 0
 
@@ -72,9 +66,7 @@ def test_an_enrolled_secret_is_shown_once_and_kept_nowhere(
     assert secret not in "".join(os.environ.values())
 
 
-def test_a_desk_gets_its_key_and_goes_on_after_a_restore(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_desk_gets_its_key_and_goes_on_after_a_restore(folder, monkeypatch, capsys):
     """Its key is made once; a person and a key are not made together; without a key it is none."""
     monkeypatch.setenv("RECON_GATEWAY_BASE_URL", "https://gateway.example")
     for words in (["enrol"], ["enrol", "anna", "--desk", str(folder)]):
@@ -91,9 +83,7 @@ def test_a_desk_gets_its_key_and_goes_on_after_a_restore(
     assert main(["enrol", "--desk", str(folder)]) == 2
 
 
-def test_a_workbook_is_named_before_the_code_is_typed(
-    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_workbook_is_named_before_the_code_is_typed(folder, capsys, monkeypatch):
     """What goes to the desk is the file that was shown, whoever swaps it during the typing."""
     workbook, told = folder / "w.xlsx", []
     workbook.write_bytes(b"looked at")
@@ -120,9 +110,7 @@ def test_a_workbook_is_named_before_the_code_is_typed(
     assert "does not exist" in capsys.readouterr().err
 
 
-def test_a_command_has_the_fields_of_its_act_and_their_help(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_command_has_the_fields_of_its_act_and_their_help(capsys):
     """Made when it is called: until then it is a name and a sentence."""
     assert main(["reject", "--help"]) == 0
     said = " ".join(capsys.readouterr().out.split())
@@ -145,9 +133,7 @@ def test_a_command_has_the_fields_of_its_act_and_their_help(
         (["approve", "--hold", "spill/a.json"], "set-file-aside"),
     ],
 )
-def test_a_word_is_taken_back_by_the_command_that_says_it(
-    folder: Path, words: list[str], subject: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_word_is_taken_back_by_the_command_that_says_it(folder, words, subject, capsys):
     """By what it was about, and by nobody who did not say it."""
     (folder / "config" / "approvers.toml").write_text('[approvers.jo]\nname = "Jo Ahn"\n')
 
@@ -170,9 +156,7 @@ def test_a_word_is_taken_back_by_the_command_that_says_it(
         (["approve", "--hold", "sending"], "reason"),
     ],
 )
-def test_a_command_of_several_acts_takes_one_at_a_time(
-    folder: Path, words: list[str], said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_command_of_several_acts_takes_one_at_a_time(folder, words, said, capsys):
     """The act is that of which something is named; what is of another one is refused."""
     (folder / "config" / "approvers.toml").write_text('[approvers.jo]\nname = "Jo Ahn"\n')
     (folder / "config" / "merchants.toml").write_text(

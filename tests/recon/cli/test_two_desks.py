@@ -123,7 +123,7 @@ def refused(process: "subprocess.Popen[str]", *, typed: str = "") -> str:
     return complaint
 
 
-def test_of_two_desks_at_one_database_one_hears_people(places: TwoPlaces) -> None:
+def test_of_two_desks_at_one_database_one_hears_people(places):
     """Each would count wrong codes in a file of its own: twice as many guesses as are allowed."""
     with places.desk("first") as first:
         second = places.command("second", "serve", "desk", "--socket", str(places.socket("second")))

@@ -65,9 +65,7 @@ def _opposite(
         (K.REFUND, J.CONFIRMED, S.PAID, False),
     ],
 )
-def test_the_opposite_in_two_answers_is_a_case(
-    kind: InstructionKind, state: InstructionState, shown: GatewayState, *, is_case: bool
-) -> None:
+def test_the_opposite_in_two_answers_is_a_case(kind, state, shown, *, is_case):
     item = replace(CAPTURE, kind=kind, state=state)
 
     assert bool(_reported(item, (20, shown), (30, shown))) == is_case
@@ -83,13 +81,11 @@ def test_the_opposite_in_two_answers_is_a_case(
         [(20, S.AUTHORISED), (30, S.AUTHORISED), (40, S.PAID)],
     ],
 )
-def test_a_lagging_or_single_answer_contradicts_nothing(
-    answers: list[tuple[float, GatewayState]],
-) -> None:
+def test_a_lagging_or_single_answer_contradicts_nothing(answers):
     assert _reported(CAPTURE, *answers) == ""
 
 
-def test_one_opposite_answer_is_told_and_no_case_yet() -> None:
+def test_one_opposite_answer_is_told_and_no_case_yet():
     """The newest answer alone, after the quarantine; what came too early says nothing at all."""
     once = _opposite(CAPTURE, (20, S.PAID), (30, S.AUTHORISED))
 
@@ -109,9 +105,7 @@ def test_one_opposite_answer_is_told_and_no_case_yet() -> None:
         ([], ["", "T1-xx"], ""),
     ],
 )
-def test_a_number_that_nobody_named_is_told(
-    known: list[str], told: list[str], expected: str
-) -> None:
+def test_a_number_that_nobody_named_is_told(known, told, expected):
     """A refund after ours that skips a number says that one between them took effect."""
     endorsements = number_unexplained(known=known, refund_ids=told)
 
@@ -158,7 +152,7 @@ NUMBERS: dict[str, tuple[list[Sent], list[str]]] = {
 
 
 @pytest.mark.parametrize("name", NUMBERS)
-def test_a_number_that_nobody_has_is_a_case(name: str) -> None:
+def test_a_number_that_nobody_has_is_a_case(name):
     """Numbers that fit open none, also where a refund in between may have the one left out."""
     sent, cases = NUMBERS[name]
 
@@ -168,9 +162,7 @@ def test_a_number_that_nobody_has_is_a_case(name: str) -> None:
 @pytest.mark.parametrize("first", [J.CONFIRMED, J.RESOLVED_APPLIED])
 @pytest.mark.parametrize("second", [J.CONFIRMED, J.RESOLVED_APPLIED, J.RESOLVED_NOT_APPLIED])
 @pytest.mark.parametrize("reference", ["T1-01", "RF-9001"])
-def test_one_id_for_two_refunds_is_a_case_of_the_later(
-    first: InstructionState, second: InstructionState, reference: str
-) -> None:
+def test_one_id_for_two_refunds_is_a_case_of_the_later(first, second, reference):
     """Two refunds under one id of the gateway had one effect at most, whatever its form."""
     told = _cases((first, reference), (second, reference))
 
@@ -178,7 +170,7 @@ def test_one_id_for_two_refunds_is_a_case_of_the_later(
     assert f"gave it the id {reference}, which instruction i1 had before" in told["i2"]
 
 
-def test_a_case_says_what_the_numbers_were() -> None:
+def test_a_case_says_what_the_numbers_were():
     told = _cases((J.CONFIRMED, "T1-01"), (J.CONFIRMED, "T1-03"))
 
     assert told["i2"] == (

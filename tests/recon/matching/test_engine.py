@@ -2,10 +2,8 @@
 
 import csv
 import itertools
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,7 +20,7 @@ from tests.proving import failed, reconcile_proven
 JUST_NOW = datetime(2026, 11, 20, 20, tzinfo=UTC)
 
 
-def test_money_in_another_account_nets_to_zero(case: Any) -> None:
+def test_money_in_another_account_nets_to_zero(case):
     """One break under the order's account; the effects stand in both."""
     result = case.order().payment(account_id="2", transaction_date=JUST_NOW).proven()
 
@@ -35,7 +33,7 @@ def test_money_in_another_account_nets_to_zero(case: Any) -> None:
     assert failed(result) == []
 
 
-def test_second_currencies_have_their_own_effects(case: Any) -> None:
+def test_second_currencies_have_their_own_effects(case):
     """Currencies are never netted: each has its line."""
     effects = case.order().payment(currency="JPY", amount=500).run().effects
 
@@ -53,7 +51,7 @@ def test_second_currencies_have_their_own_effects(case: Any) -> None:
         (99_999, 13, "MEDIUM"),
     ],
 )
-def test_severity_by_amount_and_age(case: Any, amount: int, days: int, severity: str) -> None:
+def test_severity_by_amount_and_age(case, amount, days, severity):
     """Thresholds are major units; more than three business days raise one step."""
     at = datetime(2026, 11, days, 1, tzinfo=UTC)
     result = case.order("cancelled", amount=amount, ordered_at=at)
@@ -63,7 +61,7 @@ def test_severity_by_amount_and_age(case: Any, amount: int, days: int, severity:
 
 
 @pytest.mark.parametrize(("back", "severity"), [(99_999, "LOW"), (100_000, "MEDIUM")])
-def test_severity_goes_by_the_money_at_risk(case: Any, back: int, severity: str) -> None:
+def test_severity_goes_by_the_money_at_risk(case, back, severity):
     """Of a large payment only a part is still to be refunded: what it is about is that part."""
     whole, at = 10_000_000, datetime(2026, 11, 20, 1, tzinfo=UTC)
     part = {"amount": whole, "refund_amount": back, "ordered_at": at}
@@ -79,8 +77,8 @@ def test_severity_goes_by_the_money_at_risk(case: Any, back: int, severity: str)
 
 @pytest.mark.parametrize(("booked", "severity"), [(9_999_000, "LOW"), (9_000_000, "HIGH")])
 def test_what_we_captured_ourselves_is_not_at_risk_where_the_books_alone_are_wrong(
-    case: Any, booked: int, severity: str
-) -> None:
+    case, booked, severity
+):
     """An order that is still open and our capture of it are explained; the booking is not."""
     whole, at = 10_000_000, datetime(2026, 11, 20, 1, tzinfo=UTC)
     result = case.order("authorised", amount=whole, ordered_at=at)
@@ -93,7 +91,7 @@ def test_what_we_captured_ourselves_is_not_at_risk_where_the_books_alone_are_wro
     assert row["severity"] == severity
 
 
-def test_without_a_ledger_severity_goes_by_the_leg_that_is_known(case: Any) -> None:
+def test_without_a_ledger_severity_goes_by_the_leg_that_is_known(case):
     """What no ledger could tell is no effect, and does not make the whole payment the risk."""
     at = datetime(2026, 11, 20, 1, tzinfo=UTC)
     part = {"amount": 10_000_000, "refund_amount": 100, "ordered_at": at}
@@ -104,7 +102,7 @@ def test_without_a_ledger_severity_goes_by_the_leg_that_is_known(case: Any) -> N
     assert result.breaks["severity"].tolist() == ["LOW"]
 
 
-def test_money_in_doubt_is_never_below_high(case: Any) -> None:
+def test_money_in_doubt_is_never_below_high(case):
     """A small refund in doubt is urgent all the same, though the amounts agree."""
     result = case.order(amount=100).payment(amount=100)
     result = result.move("refund", "in_doubt", amount=100, sent_at=JUST_NOW).run()
@@ -133,19 +131,19 @@ def test_money_in_doubt_is_never_below_high(case: Any) -> None:
     ],
     ids=["clean", "no ledger", "break", "reject", "no answers", "too much unverified"],
 )
-def test_verdict(case: Any, build: Callable[[Any], Any], verdict: Verdict) -> None:
+def test_verdict(case, build, verdict):
     """The worst that applies."""
     assert build(case).run().verdict is verdict
 
 
-def test_unmapped_codes_are_listed(case: Any) -> None:
+def test_unmapped_codes_are_listed(case):
     """A code that the rules do not know is named with a sample."""
     assert case.order().payment("unmapped").run().unmapped_codes == (
         {"field": "payment_status", "code": "9999", "count": 1, "order_no": "A1"},
     )
 
 
-def test_tolerance_is_the_smaller_bound_rounded_down() -> None:
+def test_tolerance_is_the_smaller_bound_rounded_down():
     """Basis points are rounded down and never leave int64."""
     import numpy as np
     import pandas as pd
@@ -174,9 +172,7 @@ HEADERS = {
 AT = "2026-11-02T10:00:00Z"
 
 
-def test_no_figure_is_a_difference_across_currencies(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_figure_is_a_difference_across_currencies(tmp_path, monkeypatch):
     """Whichever sides of a payment disagree, the whole of the order is at risk, in its currency."""
     rows: dict[str, list[str]] = {name: [header] for name, header in HEADERS.items()}
     for number, sides in enumerate(itertools.product(WORTH, repeat=4)):
@@ -203,9 +199,7 @@ def test_no_figure_is_a_difference_across_currencies(
     assert wrong == []
 
 
-def test_what_the_ledger_lacks_of_a_part_capture_in_doubt_is_the_part(
-    new_case: Callable[[], Any],
-) -> None:
+def test_what_the_ledger_lacks_of_a_part_capture_in_doubt_is_the_part(new_case):
     """The gateway shows 100.00 EUR as paid, of which our capture in doubt is 40.00 EUR."""
     case = new_case().ruled(gateway={"amount_means": "authorised"}).ledger()
 
@@ -244,9 +238,7 @@ def unsettled(case: Any) -> Any:
     ("last", "state"),
     [("2026-11-10", "pending"), ("2026-11-15", "pending"), ("2026-11-16", "broken")],
 )
-def test_a_payment_is_unsettled_only_where_files_prove_the_day_it_was_due(
-    case: Any, last: str, state: str
-) -> None:
+def test_a_payment_is_unsettled_only_where_files_prove_the_day_it_was_due(case, last, state):
     """Before, it is looked for again the next day, however long its grace has been over."""
     result = compared(unsettled(case), last=last)
     assert list(result.breaks["code"]) == ["SETTLEMENT_MISSING"] * (state == "broken")
@@ -254,14 +246,14 @@ def test_a_payment_is_unsettled_only_where_files_prove_the_day_it_was_due(
     assert all(due > case.as_of for due in result.pending["due_at"])
 
 
-def test_a_payment_from_before_the_first_day_owes_nothing(case: Any) -> None:
+def test_a_payment_from_before_the_first_day_owes_nothing(case):
     """The first day is that of all files ever read, not of the lines in the window."""
     result = compared(unsettled(case), first="2026-11-12", last="2026-11-19")
     assert list(result.breaks["code"]) == []
     assert list(result.pending["entry_id"]) == ["held:EUR:B1"]
 
 
-def test_a_missing_file_is_told_as_the_end_of_the_proof(case: Any) -> None:
+def test_a_missing_file_is_told_as_the_end_of_the_proof(case):
     """What is not covered names the file and the last day that is."""
     result = compared(unsettled(case), last="2026-11-10", waits_for="S11.csv")
     assert "settlement due after 2026-11-10: S11.csv is missing" in result.not_covered
@@ -278,7 +270,7 @@ def _replied(case: Any, *, order: int | None = None, books: int) -> Any:
     return case.entry("refund", amount=books) if books else case
 
 
-def test_exposure_and_severity_are_the_worst_of_all_findings(case: Any) -> None:
+def test_exposure_and_severity_are_the_worst_of_all_findings(case):
     """Two rows of one cancelled order hide nothing of the authorisation that is still open."""
     result = (
         case.order("cancelled", amount=10_000_000)
@@ -292,28 +284,28 @@ def test_exposure_and_severity_are_the_worst_of_all_findings(case: Any) -> None:
     assert (row["exposure"], row["severity"]) == (10_000_001, "CRITICAL")
 
 
-def test_a_refund_known_from_its_reply_counts_as_money_at_risk(case: Any) -> None:
+def test_a_refund_known_from_its_reply_counts_as_money_at_risk(case):
     """The ledger lacks 30.00 that we know went out, though the query shows nothing of it."""
     row = _replied(case, books=0).run().breaks.iloc[0]
 
     assert (row["code"], row["effect_ledger"], row["exposure"]) == ("REFUND_NOT_BOOKED", 0, 3000)
 
 
-def test_who_is_owed_follows_what_we_know_went_out(case: Any) -> None:
+def test_who_is_owed_follows_what_we_know_went_out(case):
     """30.00 went back where the order tells of 10.00: the merchant is owed, not the shopper."""
     row = _replied(case, order=1000, books=3000).run().breaks.iloc[0]
 
     assert (row["effect_orders"], row["owed_to"], row["exposure"]) == (1000, "merchant", 3000)
 
 
-def test_a_break_of_an_instruction_alone_has_its_currency(case: Any) -> None:
+def test_a_break_of_an_instruction_alone_has_its_currency(case):
     """No other record has the key, so the instruction says in which currency it stands."""
     moved = case.ledger().move("capture", "confirmed", order_no="Z9", transaction_id="Z")
 
     assert moved.run().breaks[["currency", "exposure"]].to_numpy().tolist() == [["EUR", 10000]]
 
 
-def test_an_instruction_told_twice_is_one_move(case: Any) -> None:
+def test_an_instruction_told_twice_is_one_move(case):
     """The same row in two files refunds once; T2 counts the repeat."""
     case.order().payment("partially_refunded", refunded_amount=6000)
     for line in (2, 3):
@@ -326,7 +318,7 @@ def test_an_instruction_told_twice_is_one_move(case: Any) -> None:
     assert [(total.id, total.left, total.right) for total in told] == [("T2", 2, 2)]
 
 
-def test_a_later_word_of_an_instruction_counts(case: Any) -> None:
+def test_a_later_word_of_an_instruction_counts(case):
     """It was approved in one file and confirmed in the next."""
     case.order().payment("partially_refunded", refunded_amount=6000)
     case.move("refund", "approved", instruction_id="I", amount=6000)
@@ -335,7 +327,7 @@ def test_a_later_word_of_an_instruction_counts(case: Any) -> None:
     assert case.outcome() == "MATCHED instructed"
 
 
-def test_an_instruction_told_in_two_ways_is_not_chosen(case: Any) -> None:
+def test_an_instruction_told_in_two_ways_is_not_chosen(case):
     """Two amounts of one instruction at one time exclude each other."""
     case.order().payment("partially_refunded", refunded_amount=6000)
     for amount in (6000, 600):

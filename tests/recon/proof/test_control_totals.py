@@ -374,7 +374,7 @@ def failures(
     return found
 
 
-def test_all_totals_hold_as_computed(totals: tuple[ControlTotal, ...]) -> None:
+def test_all_totals_hold_as_computed(totals):
     assert failing(totals) == set()
     numbers = [int(re.sub(r"\D", "", total.id)) for total in totals]
     assert numbers == sorted(numbers)
@@ -382,20 +382,16 @@ def test_all_totals_hold_as_computed(totals: tuple[ControlTotal, ...]) -> None:
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_a_broken_result_fails_its_total(failures: dict[str, Stated], name: str) -> None:
+def test_a_broken_result_fails_its_total(failures, name):
     assert BROKEN[name][1] <= {number for number, _ in failures[name]}
 
 
 @pytest.mark.parametrize("source", LOSING)
-def test_a_row_that_is_lost_before_it_is_judged_fails(
-    failures: dict[str, Stated], source: str
-) -> None:
+def test_a_row_that_is_lost_before_it_is_judged_fails(failures, source):
     assert {"T2", "T4", "T14"} <= {number for number, _ in failures[source]}
 
 
-def test_every_equation_was_seen_to_fail(
-    whole: Night, totals: tuple[ControlTotal, ...], failures: dict[str, Stated], tmp_path: Path
-) -> None:
+def test_every_equation_was_seen_to_fail(whole, totals, failures, tmp_path):
     keys = whole.sources.gateway[["merchant_id", "account_id", "order_no"]]
     of_asked = proven_in(tmp_path, whole.with_sources(universe=keys)).control_totals
     assert failing(of_asked) == set()
@@ -404,7 +400,7 @@ def test_every_equation_was_seen_to_fail(
     assert stated - set().union(*failures.values()) == set()
 
 
-def test_every_total_that_is_stated_is_broken_here_or_in_a_file_or_of_the_bank() -> None:
+def test_every_total_that_is_stated_is_broken_here_or_in_a_file_or_of_the_bank():
     """A statement that is added without something that breaks it is noticed."""
     shipped = {int(name[1:3]) for name in sql_files() if re.match(r"T\d\d_", name)}
     broken = set().union(
@@ -477,15 +473,7 @@ def a_reject(table: pa.Table) -> pa.Table:
     ("name", "change", "numbers"),
     [pytest.param(*each, id=f"{each[0]}-{number}") for number, each in enumerate(CHANGED)],
 )
-def test_a_file_that_was_changed_is_found(
-    night: Tables,
-    folder: Path,
-    totals: tuple[ControlTotal, ...],
-    tmp_path: Path,
-    name: str,
-    change: Change,
-    numbers: set[str],
-) -> None:
+def test_a_file_that_was_changed_is_found(night, folder, totals, tmp_path, name, change, numbers):
     """A row more, a row less or another cent in a file disagrees with the kept figures."""
     assert night[name].num_rows or name == "rejects"
     here = changed(folder, to=tmp_path, name=name, table=change(night[name]))
@@ -502,9 +490,7 @@ def injected_case(case: Any) -> Any:
 
 
 @pytest.mark.parametrize("spoilt", ["", "- by_lines"])
-def test_sql_takes_a_chargeback_of_the_settlement_for_proven(
-    case: Any, monkeypatch: pytest.MonkeyPatch, spoilt: str
-) -> None:
+def test_sql_takes_a_chargeback_of_the_settlement_for_proven(case, monkeypatch, spoilt):
     """What the ledger has more of it is explained by the lines; SQL that forgets them is found."""
     read = totals_in_sql._text
     assert spoilt in read("rows.sql")
@@ -518,7 +504,7 @@ def test_sql_takes_a_chargeback_of_the_settlement_for_proven(
 
 
 @pytest.mark.parametrize("state", ["rejected", "in_doubt"])
-def test_a_refund_of_nothing_needs_no_verdict(case: Any, state: str) -> None:
+def test_a_refund_of_nothing_needs_no_verdict(case, state):
     """T8: it asked for no money, and stands alone; a cancellation of 0.00 is judged as ever."""
     case.ledger().move("refund", state, order_no="R", amount=0)
     result = case.move("cancel", state, order_no="C", amount=0).proven()
@@ -529,7 +515,7 @@ def test_a_refund_of_nothing_needs_no_verdict(case: Any, state: str) -> None:
 
 
 @pytest.mark.parametrize("is_settled", [True, False])
-def test_all_totals_hold_for_every_code(*, is_settled: bool) -> None:
+def test_all_totals_hold_for_every_code(*, is_settled):
     plan = planted(size=400, broken=200, settled=is_settled)
     result = reconcile(plan.sources, rules=plan.rules, as_of=plan.as_of)
 
@@ -540,14 +526,14 @@ def test_all_totals_hold_for_every_code(*, is_settled: bool) -> None:
 
 
 @pytest.mark.parametrize("lacks", [(), ("the bank main: a gap",)])
-def test_what_a_bank_lacks_makes_a_night_incomplete(whole: Night, lacks: tuple[str, ...]) -> None:
+def test_what_a_bank_lacks_makes_a_night_incomplete(whole, lacks):
     """One that lacks nothing else."""
     verdict = verdict_of(OpenCounts(0, 0, 0), sources=whole.sources, rules=whole.rules, lacks=lacks)
 
     assert verdict is (Verdict.INCOMPLETE if lacks else Verdict.RECONCILED)
 
 
-def test_files_are_read_wherever_their_folder_lies(night: Tables, tmp_path: Path) -> None:
+def test_files_are_read_wherever_their_folder_lies(night, tmp_path):
     """Whatever marks of SQL stand in the name of a place."""
     folder = written(tmp_path / """the "third" night's""", tables=night)
 
@@ -555,7 +541,7 @@ def test_files_are_read_wherever_their_folder_lies(night: Tables, tmp_path: Path
 
 
 @pytest.mark.parametrize("name", [name for name in TOTALS if name != "T03_asked.sql"])
-def test_each_statement_that_is_wrong_is_found(folder: Path, name: str) -> None:
+def test_each_statement_that_is_wrong_is_found(folder, name):
     """Where a statement gives one side more than there is, its totals fail."""
     more = '* REPLACE ("left" + 1 AS "left")'
     bent = f"SELECT {more} FROM (\n{sql_files()[name][:-2]}\n)"  # noqa: S608  # our own
@@ -564,9 +550,7 @@ def test_each_statement_that_is_wrong_is_found(folder: Path, name: str) -> None:
     assert failing(wrong) == {(one.id, one.name) for one in wrong}
 
 
-def test_a_kept_total_that_is_wrong_or_was_forgotten_is_found(
-    totals: tuple[ControlTotal, ...],
-) -> None:
+def test_a_kept_total_that_is_wrong_or_was_forgotten_is_found(totals):
     """Where both sides of a total are off by the same, it holds by itself and SQL names it."""
     kept = [total for total in totals if total.id != "T14"]
     for total in kept:
@@ -580,7 +564,7 @@ def test_a_kept_total_that_is_wrong_or_was_forgotten_is_found(
 TIES = ControlTotal("T4", "orders", "M", "1", "EUR", "amount", 70, 70)
 
 
-def test_kept_figures_are_held_against_sql_side_by_side() -> None:
+def test_kept_figures_are_held_against_sql_side_by_side():
     """One line counts them; each side that is another one is named by its total, unless it is 0."""
     (figures,) = second_proof([TIES], by_sql=[TIES], account=PLACE)
     assert (figures.id, figures.name, figures.left, figures.right) == ("T14", NAME, 1, 1)
@@ -593,7 +577,7 @@ def test_kept_figures_are_held_against_sql_side_by_side() -> None:
     assert (left.left, left.right, right.left, right.right) == (70, 0, 70, 0)
 
 
-def test_what_sql_holds_by_itself_must_tie() -> None:
+def test_what_sql_holds_by_itself_must_tie():
     """A total of T14 has no other figure: its own two sides are the proof."""
     own = ControlTotal("T14", "exact", "M", "1", "EUR", "count", 5, 4)
     figures, named = second_proof([], by_sql=[own], account=PLACE)
@@ -601,7 +585,7 @@ def test_what_sql_holds_by_itself_must_tie() -> None:
     assert named == own
 
 
-def test_many_differences_are_counted_and_the_first_are_named() -> None:
+def test_many_differences_are_counted_and_the_first_are_named():
     """A page has an end: the count tells of all of them."""
     several = [replace(TIES, name=f"{number:03d}") for number in range(SHOWN_MAX)]
     figures, *named = second_proof(several, by_sql=[], account=PLACE)
@@ -609,9 +593,7 @@ def test_many_differences_are_counted_and_the_first_are_named() -> None:
 
 
 @pytest.mark.parametrize("way", ["waits", "cannot be verified"])
-def test_an_open_row_without_money_that_is_lost_is_found_by_count(
-    case: Any, tmp_path: Path, way: str
-) -> None:
+def test_an_open_row_without_money_that_is_lost_is_found_by_count(case, tmp_path, way):
     """Each order that waits, or that nobody can verify, stands in its list, whatever it nets."""
     for order_no in ("A", "B", "C"):
         case.order(order_no=order_no)
@@ -636,13 +618,7 @@ def test_an_open_row_without_money_that_is_lost_is_found_by_count(
         assert failing(sql_totals(here, own=own)), row
 
 
-def test_an_auditor_needs_the_folder_and_duckdb_alone(
-    night: Tables,
-    folder: Path,
-    totals: tuple[ControlTotal, ...],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_auditor_needs_the_folder_and_duckdb_alone(night, folder, totals, tmp_path, monkeypatch):
     """verify.sql, run inside the folder by DuckDB itself, says PROVEN of the sound night alone."""
     assert totals
     assert verdict_of_script(folder, monkeypatch=monkeypatch) == ([], "PROVEN")
@@ -679,15 +655,13 @@ ESCAPES: Mapping[str, str] = {
 
 
 @pytest.mark.parametrize("what", ESCAPES)
-def test_the_totals_in_sql_reaches_nothing_but_the_folder(folder: Path, what: str) -> None:
+def test_the_totals_in_sql_reaches_nothing_but_the_folder(folder, what):
     """No statement reads beside the folder, loads code, leaves the machine or lifts a bound."""
     with reading(folder) as sql, pytest.raises(SqlError, match="Error: "):
         sql.execute(ESCAPES[what])
 
 
-def test_the_proof_of_a_night_holds_no_more_than_its_bound(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_proof_of_a_night_holds_no_more_than_its_bound(folder, monkeypatch):
     """It is bound by memory of its own: with too little of it nothing is proven."""
     monkeypatch.setattr(totals_in_sql, "NIGHT_MEMORY_MB", 1)
 
@@ -698,12 +672,12 @@ def test_the_proof_of_a_night_holds_no_more_than_its_bound(
 @pytest.mark.parametrize(
     ("size", "wanted"), [(1, 384), (200_000_000, 384), (400_000_000, 600), (10**12, 1_536)]
 )
-def test_the_proof_of_a_larger_night_may_hold_more(size: int, wanted: int) -> None:
+def test_the_proof_of_a_larger_night_may_hold_more(size, wanted):
     """Bytes of its files say how much, between two bounds."""
     assert night_memory_mb(size) == wanted
 
 
-def test_a_larger_folder_is_proven_with_more(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_larger_folder_is_proven_with_more(folder, monkeypatch):
     """The statements of a night are read under the bound that its files come to."""
     asked = """SELECT 'T0' AS id, 'bound' AS name, '' AS merchant_id, '' AS account_id,
         '' AS currency, current_setting('memory_limit') AS measure, 0 AS "left", 0 AS "right" """
@@ -724,12 +698,8 @@ def test_a_larger_folder_is_proven_with_more(folder: Path, monkeypatch: pytest.M
     "elsewhere", ["answers-1/orders.parquet", "books.superseded-1/orders.parquet"]
 )
 def test_the_statements_of_a_folder_read_what_stands_elsewhere_there(
-    night: Tables,
-    folder: Path,
-    totals: tuple[ControlTotal, ...],
-    tmp_path: Path,
-    elsewhere: str,
-) -> None:
+    night, folder, totals, tmp_path, elsewhere
+):
     """Sealed statements name each file where it lies: books before money, steps set aside."""
     here = changed(folder, to=tmp_path, name="orders", table=night["orders"].slice(1))
     place = here / elsewhere
@@ -740,9 +710,7 @@ def test_the_statements_of_a_folder_read_what_stands_elsewhere_there(
     assert unlike(totals, sql_totals(here, own=own)) == set()
 
 
-def test_sql_that_cannot_run_proves_nothing(
-    night: Tables, totals: tuple[ControlTotal, ...], tmp_path: Path
-) -> None:
+def test_sql_that_cannot_run_proves_nothing(night, totals, tmp_path):
     """A file that is missing or is no Parquet fails T14 with what DuckDB says, and ends nothing."""
     here = written(tmp_path, tables=night)
     (here / "results/matches.parquet").write_bytes(b"PAR1 cut")
@@ -757,8 +725,8 @@ def test_sql_that_cannot_run_proves_nothing(
 
 @pytest.mark.parametrize("name", [totals_in_sql.ROWS, *TOTALS])
 def test_a_proof_that_died_over_any_of_its_statements_is_not_passed(
-    folder: Path, totals: tuple[ControlTotal, ...], killed_at: Callable[[str], list[int]], name: str
-) -> None:
+    folder, totals, killed_at, name
+):
     """T14 fails, names what was asked, what ended it and what to do; asked again it ties."""
     first_line = totals_in_sql._text(name).partition("\n")[0]
     killed = killed_at(first_line)
@@ -774,9 +742,7 @@ def test_a_proof_that_died_over_any_of_its_statements_is_not_passed(
     assert figures.passed
 
 
-def test_a_proof_that_takes_too_long_is_not_passed(
-    folder: Path, totals: tuple[ControlTotal, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_proof_that_takes_too_long_is_not_passed(folder, totals, monkeypatch):
     """The total that was asked when the time was over is named."""
     monkeypatch.setattr(totals_in_sql, "reading", partial(reading, seconds_max=3))
     endless = """SELECT 'T5A' AS id, '' AS name, '' AS merchant_id, '' AS account_id,
@@ -790,14 +756,14 @@ def test_a_proof_that_takes_too_long_is_not_passed(
     assert ": T05_legs.sql: not done within 3 s; what was sent" in failed.name
 
 
-def test_the_script_reads_what_stands_elsewhere_there() -> None:
+def test_the_script_reads_what_stands_elsewhere_there():
     """What ships in a folder names the file that was compared, wherever it lies."""
     told = sql_files(moved={"inputs/answers.parquet": "compared/answers.parquet"})
     assert all("inputs/answers.parquet" not in text for text in told.values())
     assert "'compared/answers.parquet'" in told["verify.sql"]
 
 
-def test_no_bar_is_drawn_among_the_sentences_of_a_night(tmp_path: Path) -> None:
+def test_no_bar_is_drawn_among_the_sentences_of_a_night(tmp_path):
     """DuckDB draws its progress on whatever the night says, after two seconds, if it may."""
     with reading(tmp_path) as sql:
         assert sql.rows("SELECT current_setting('enable_progress_bar')") == [(False,)]

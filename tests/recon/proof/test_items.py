@@ -99,7 +99,7 @@ def shown_under(items: pa.Table) -> set[str]:
     return {*items["result_id"].to_pylist()}
 
 
-def test_rows_of_a_break_are_told_by_their_names(case: Any) -> None:
+def test_rows_of_a_break_are_told_by_their_names(case):
     """Each row of a broken set is one item of its break."""
     case.order().payment(amount=12000).entry(amount=12000)
     broken = case.run()
@@ -111,7 +111,7 @@ def test_rows_of_a_break_are_told_by_their_names(case: Any) -> None:
     assert shown_under(broken.items) == {*broken.breaks["break_id"]}
 
 
-def test_rows_in_another_account_are_told_under_the_one_break(case: Any) -> None:
+def test_rows_in_another_account_are_told_under_the_one_break(case):
     """The order's set is the first of all, and the payment's set has no result of its own."""
     wrong = case.order().payment(account_id="2").run()
 
@@ -119,14 +119,14 @@ def test_rows_in_another_account_are_told_under_the_one_break(case: Any) -> None
     assert shown_under(wrong.items) == {*wrong.breaks["break_id"]}
 
 
-def test_rows_of_two_currencies_say_the_one_of_their_set(case: Any) -> None:
+def test_rows_of_two_currencies_say_the_one_of_their_set(case):
     case.order().payment(currency="USD")
     rows = case.run().items.to_pylist()
     assert [row["currency"] for row in rows] == ["EUR", "USD"]
     assert len({row["set_currency"] for row in rows}) == 1
 
 
-def test_a_replaced_row_is_told_and_counts_nothing(case: Any) -> None:
+def test_a_replaced_row_is_told_and_counts_nothing(case):
     """An older answer of a payment belongs to its set and is no item of it."""
     case.order().payment(amount=12000, queried_at="2026-11-02T00:00:00Z")
     case.payment(amount=11000, reference_no="R9", queried_at="2026-11-01T00:00:00Z")
@@ -134,7 +134,7 @@ def test_a_replaced_row_is_told_and_counts_nothing(case: Any) -> None:
 
 
 @pytest.mark.parametrize("name", BY_MATCH)
-def test_what_its_match_says_is_not_said_again(case: Any, name: str) -> None:
+def test_what_its_match_says_is_not_said_again(case, name):
     """A set of one plain row in each leg has a row among the matches and none among the items."""
     BY_MATCH[name](case)
 
@@ -143,14 +143,14 @@ def test_what_its_match_says_is_not_said_again(case: Any, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", WITH_ITEMS)
-def test_what_a_match_does_not_say_is_an_item(case: Any, name: str) -> None:
+def test_what_a_match_does_not_say_is_an_item(case, name):
     """A set that says more than one amount in each leg is told row by row."""
     WITH_ITEMS[name](case)
 
     assert "A1" in {key for _, key, *_ in told(case)}
 
 
-def test_an_entry_that_nothing_is_compared_with_is_its_own_match(case: Any) -> None:
+def test_an_entry_that_nothing_is_compared_with_is_its_own_match(case):
     """A fee without a settlement source is told under the id of its match."""
     case.order().payment().entry().entry("fee", order_no="", amount=30)
     result = case.run()
@@ -160,7 +160,7 @@ def test_an_entry_that_nothing_is_compared_with_is_its_own_match(case: Any) -> N
     assert shown_under(alone) <= {*result.matches["match_id"]}
 
 
-def test_a_payout_of_a_batch_is_an_item_of_its_break(case: Any) -> None:
+def test_a_payout_of_a_batch_is_an_item_of_its_break(case):
     """What a settlement file paid out and the ledger does not have is reported under its batch."""
     case.order().payment().entry().line().line("payout", order_no="", transaction_id="")
     assert ("payouts", "", "payout:EUR:B1", "BREAK", 1) in told(case)

@@ -4,7 +4,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,6 @@ from pydantic import SecretStr
 
 from recon.acts import (
     HEARD,
-    Act,
     Approve,
     DismissRow,
     Done,
@@ -86,9 +85,7 @@ def code(short: str) -> SecretStr:
     return SecretStr(pyotp.TOTP(SECRETS[short]).at(int(system_clock().timestamp())))
 
 
-def test_two_people_speak_through_the_desk(
-    begun: Callable[[Any], Any], tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_two_people_speak_through_the_desk(begun, tmp_path_factory):
     """The night's process has neither secrets nor key, and what they agreed to goes."""
     merchant = begun(wait_for_two)
     with served(merchant, tmp_path_factory.mktemp("desk")), merchant.environment() as environment:
@@ -106,9 +103,7 @@ def test_two_people_speak_through_the_desk(
     assert [row["amount"] for row in merchant.effects()] == ["1.00"]
 
 
-def test_the_list_must_be_the_one_that_was_seen(
-    begun: Callable[[Any], Any], tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_the_list_must_be_the_one_that_was_seen(begun, tmp_path_factory):
     """The desk builds the list itself: another digest than its own is refused."""
     merchant = begun(wait_for_two)
     yes = Approve(list_digest="0" * 16)
@@ -120,15 +115,13 @@ def test_the_list_must_be_the_one_that_was_seen(
         submit(yes, who=("jo", code("jo")), place=Place(environment, drawings))
 
 
-def test_only_words_about_files_are_anybodys_at_a_sandbox_without_people() -> None:
+def test_only_words_about_files_are_anybodys_at_a_sandbox_without_people():
     """Everything else is said by a declared person."""
     assert OF_FILES == ["dismiss-file", "read-again"]
 
 
 @pytest.mark.parametrize("act", OF_FILES)
-def test_nobody_speaks_of_files_where_people_are_declared(
-    begun: Callable[[Any], Any], act: str
-) -> None:
+def test_nobody_speaks_of_files_where_people_are_declared(begun, act):
     """Once people are declared, a free name says nothing of a file."""
     with (
         begun(wait_for_two).environment() as environment,
@@ -138,7 +131,7 @@ def test_nobody_speaks_of_files_where_people_are_declared(
 
 
 @pytest.mark.parametrize("act", sorted({*HEARD} - {*OF_FILES}))
-def test_nobody_says_anything_without_being_somebody(merchant: Any, act: str) -> None:
+def test_nobody_says_anything_without_being_somebody(merchant, act):
     """Every act proves who speaks before anything else."""
     with (
         merchant.environment() as environment,
@@ -166,7 +159,7 @@ def test_nobody_says_anything_without_being_somebody(merchant: Any, act: str) ->
         ("everything", {}),
     ],
 )
-def test_what_is_no_word_is_refused(merchant: Any, act: str, body: dict[str, Any]) -> None:
+def test_what_is_no_word_is_refused(merchant, act, body):
     """With a sentence, whatever came over the socket."""
     people = '[approvers.jo]\nname = "Jo Ahn"\n'
     (merchant.folder / "config" / "approvers.toml").write_text(people)
@@ -177,7 +170,7 @@ def test_what_is_no_word_is_refused(merchant: Any, act: str, body: dict[str, Any
 
 
 @pytest.mark.parametrize("body", [{}, {"write_off": 1, "list_digest": "0" * 16}])
-def test_a_yes_is_to_a_list_or_to_one_write_off(merchant: Any, body: dict[str, Any]) -> None:
+def test_a_yes_is_to_a_list_or_to_one_write_off(merchant, body):
     """Never to neither, and never to both at once."""
     people = '[approvers.jo]\nname = "Jo Ahn"\n'
     (merchant.folder / "config" / "approvers.toml").write_text(people)
@@ -198,7 +191,7 @@ class Counted(OneName):
         return Done(sentence=f"{name}: {self.text} {environment.settings.accounts.keys()}")
 
 
-def test_what_is_said_is_shown_before_the_code_is_asked(merchant: Any) -> None:
+def test_what_is_said_is_shown_before_the_code_is_asked(merchant):
     """A person sees what they put their name under, then types their code, then hears of it."""
     told: list[str] = []
 
@@ -241,9 +234,7 @@ def test_what_is_said_is_shown_before_the_code_is_asked(merchant: Any) -> None:
         ),
     ],
 )
-def test_what_is_wrong_is_named_and_not_repeated(
-    model: type[Act], fields: dict[str, Any], words: str
-) -> None:
+def test_what_is_wrong_is_named_and_not_repeated(model, fields, words):
     """Field and reason; a value may be private."""
     with pytest.raises(UsageError) as refused:
         act_of(model, fields)

@@ -41,7 +41,7 @@ from recon.store.nights.stored_orders import StoredOrders
 from recon.webhooks.receiver import Receiver
 from reports.workbook_io import workbooks
 from tests.recon.resting import resting
-from tests.recon.steps.conftest import ACCOUNT, BUSINESS_DATE, MERCHANT, Merchant, opened
+from tests.recon.steps.conftest import ACCOUNT, BUSINESS_DATE, MERCHANT, opened
 from tests.recon.store.database.test_history import newest_note
 from tests.recon.webhooks.told import PAYMENT, form
 
@@ -68,7 +68,7 @@ def everything(folder: Path) -> bytes:
 
 
 @pytest.mark.parametrize("name", NAMES, ids=SHOWN)
-def test_a_file_whose_name_cannot_be_kept_stops_no_night(merchant: Merchant, name: bytes) -> None:
+def test_a_file_whose_name_cannot_be_kept_stops_no_night(merchant, name):
     """It is refused by a printable name and left, the other file is read, the night INCOMPLETE."""
     paid = merchant.payments("captured")[:2]
     merchant.drop("orders-1.csv", merchant.order(paid[0]))
@@ -84,9 +84,7 @@ def test_a_file_whose_name_cannot_be_kept_stops_no_night(merchant: Merchant, nam
 
 
 @pytest.mark.parametrize("name", NAMES[:1], ids=SHOWN[:1])
-def test_a_file_of_an_unreadable_name_is_let_go_by_its_shown_one(
-    merchant: Merchant, name: bytes
-) -> None:
+def test_a_file_of_an_unreadable_name_is_let_go_by_its_shown_one(merchant, name):
     """What stands in `recon order-file check` is what `dismiss` takes; the next night is whole."""
     merchant.drop("orders-1.csv", merchant.order(merchant.payments("captured")[0]))
     merchant.drop(os.fsdecode(name))
@@ -104,7 +102,7 @@ def test_a_file_of_an_unreadable_name_is_let_go_by_its_shown_one(
     assert f"{SHOWN[0]} was not read: somebody dismissed it" in merchant.told[0].sentence
 
 
-def test_an_id_with_a_card_number_refuses_its_row_and_rests_nowhere(merchant: Merchant) -> None:
+def test_an_id_with_a_card_number_refuses_its_row_and_rests_nowhere(merchant):
     """The rows are told by file, line and column; the number is in no table, report or sentence."""
     columns = [column for column, _ in CARD_IDS]
     path = merchant.drop("orders-1.csv", *map(merchant.order, merchant.payments("captured")[:7]))
@@ -130,7 +128,7 @@ def test_an_id_with_a_card_number_refuses_its_row_and_rests_nowhere(merchant: Me
     assert PLAIN_CARD not in kept
 
 
-def test_a_column_named_by_a_card_number_is_told_without_it(tmp_path: Path) -> None:
+def test_a_column_named_by_a_card_number_is_told_without_it(tmp_path):
     """In the notes, the workbook's sources and the summary of `recon reconcile`."""
     header = "merchant_id,account_id,order_no,currency,amount,status,ordered_at"
     row = f"{MERCHANT},{ACCOUNT},A-1,EUR,1.00,paid,2026-11-20T10:00:00Z"
@@ -163,7 +161,7 @@ def test_a_column_named_by_a_card_number_is_told_without_it(tmp_path: Path) -> N
     assert CARD not in kept
 
 
-def test_a_night_of_a_worker_leaves_nothing_to_strangers(merchant: Merchant) -> None:
+def test_a_night_of_a_worker_leaves_nothing_to_strangers(merchant):
     """Also where no command of ours set the umask: what a night itself makes is closed.
 
     Only the head of the history may be written by its group: the desk notes in it too.
@@ -188,8 +186,8 @@ LOOKED_FOR_SECONDS = 0.2
 
 @pytest.mark.postgresql
 def test_of_an_inbox_that_two_accounts_read_at_once_each_order_stands_once(
-    merchant: Any, migrated_postgresql_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    merchant, migrated_postgresql_url, monkeypatch
+):
     """Orders of both accounts in one file, which each of them reads."""
     _declare_both(merchant)
     paid = merchant.payments("captured")[:20]
@@ -261,9 +259,7 @@ def real(tmp_path: Path, database_url: str, monkeypatch: pytest.MonkeyPatch) -> 
         yield merchant
 
 
-def test_real_money_moves_only_live_and_within_a_limit(
-    real: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_real_money_moves_only_live_and_within_a_limit(real, capsys):
     """Without a word each command is a dry run and says so; live, what has no limit waits."""
     part = ["nightly", "--business-date", BUSINESS_DATE, "--only"]
     assert cli.main([*part, "ingest"]) == 0
@@ -281,9 +277,7 @@ def test_real_money_moves_only_live_and_within_a_limit(
         assert [*holds.scalars()] == [f"{TWO_PEOPLE}: limits.toml sets no limit for GBP"]
 
 
-def test_real_money_asked_for_by_hand_waits_for_another_person(
-    real: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_real_money_asked_for_by_hand_waits_for_another_person(real, capsys):
     """Nobody plays with it under any name; who is declared asks, and somebody else approves."""
     payment = next(one for one in real.payments("captured") if one.currency == "EUR")
     refund = [
@@ -303,7 +297,7 @@ def test_real_money_asked_for_by_hand_waits_for_another_person(
     assert real.effects() == []
 
 
-def test_an_order_that_only_a_notification_named_is_asked_for(merchant: Any) -> None:
+def test_an_order_that_only_a_notification_named_is_asked_for(merchant):
     """A payment that no order file has is found by what the gateway told of it."""
     payment = next(item for item in merchant.payments("captured") if item.currency == "EUR")
     message = {
@@ -324,7 +318,7 @@ def test_an_order_that_only_a_notification_named_is_asked_for(merchant: Any) -> 
     assert asked.figures["found"] == 2
 
 
-def test_a_payment_that_only_an_instruction_file_names_is_asked_for(merchant: Any) -> None:
+def test_a_payment_that_only_an_instruction_file_names_is_asked_for(merchant):
     """It is asked about before its instruction is judged, so that the first night sends it."""
     one = next(item for item in merchant.payments("authorised") if item.currency == "EUR")
     header = "merchant_id,account_id,kind,request_id,order_no,transaction_id,currency,amount"
@@ -337,9 +331,7 @@ def test_a_payment_that_only_an_instruction_file_names_is_asked_for(merchant: An
     assert [row["operation"] for row in merchant.effects()] == ["capture"]
 
 
-def test_a_payment_of_an_instruction_that_has_ended_is_asked_about_again(
-    merchant: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_payment_of_an_instruction_that_has_ended_is_asked_about_again(merchant, monkeypatch):
     """No order file names it and no break keeps it: what the gateway shows of it later is seen."""
     test_a_payment_that_only_an_instruction_file_names_is_asked_for(merchant)
     merchant.wait(hours=24)
@@ -351,9 +343,7 @@ def test_a_payment_of_an_instruction_that_has_ended_is_asked_about_again(
     assert asked.figures["found"] == 1
 
 
-def test_an_order_that_was_not_asked_about_is_not_called_unanswered(
-    merchant: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_order_that_was_not_asked_about_is_not_called_unanswered(merchant, monkeypatch):
     """Why an instruction waits is true: nobody asked, where nobody asked."""
     one = next(item for item in merchant.payments("authorised") if item.currency == "EUR")
     merchant.drop("orders.csv", merchant.order(one, status="paid", action="capture"))
@@ -394,7 +384,7 @@ def refunded(merchant: Any) -> tuple[Any, list[Any]]:
     return other, paid
 
 
-def test_a_copy_sends_nothing_once_a_night_has_sealed_what_it_read(merchant: Any) -> None:
+def test_a_copy_sends_nothing_once_a_night_has_sealed_what_it_read(merchant):
     """The seal is noted beside the databases before the first claim: the copy sees it and stops."""
     other, paid = refunded(merchant)
     played: list[str] = []
@@ -416,7 +406,7 @@ def test_a_copy_sends_nothing_once_a_night_has_sealed_what_it_read(merchant: Any
     assert "0 sent in 0 batches" in sentences
 
 
-def test_a_night_that_sees_a_foreign_link_after_its_claim_releases_the_batch(merchant: Any) -> None:
+def test_a_night_that_sees_a_foreign_link_after_its_claim_releases_the_batch(merchant):
     """Nothing of the batch leaves, nothing more is sent, and a sentence says why."""
     _, paid = refunded(merchant)
     played: list[str] = []

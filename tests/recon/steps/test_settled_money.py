@@ -19,7 +19,7 @@ def profile() -> str:
     return "extended"
 
 
-def test_the_file_ends_the_doubts_of_refunds_and_of_a_payout(paying_merchant: Any) -> None:
+def test_the_file_ends_the_doubts_of_refunds_and_of_a_payout(paying_merchant):
     """Whole refund, part refund and payout: sent once, in doubt, then named by the file.
 
     The payout waits with people, whom nothing else could help; afterwards nothing is sent again.
@@ -83,7 +83,7 @@ def _book(merchant: Any, *refunded: tuple[Any, str]) -> None:
     (merchant.folder / "ledger.csv").write_text("\n".join([header, *rows, ""]))
 
 
-def test_a_line_of_another_refund_of_ours_ends_no_doubt(merchant: Any) -> None:
+def test_a_line_of_another_refund_of_ours_ends_no_doubt(merchant):
     """The number that the journal has from another refund of the payment is not this one's."""
     place(merchant).mkdir()
     declare(merchant)

@@ -3,7 +3,6 @@
 import hashlib
 import io
 import zipfile
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -17,7 +16,6 @@ from recon.config.rules import Rules
 from recon.config.settings import Settings
 from recon.model.business_date import BusinessCalendar, BusinessMonth
 from recon.model.errors import OutputError
-from recon.model.figures import NightFigures
 from recon.model.nights import Mode
 from recon.model.resolutions import BreakAnswer, StoredAnswer
 from recon.model.terms import ControlTotal, Verdict
@@ -60,7 +58,7 @@ def values(path: Path, name: str, *, first: int = 5) -> list[list[Any]]:
     return [[*row] for row in load_workbook(path)[name].iter_rows(min_row=first, values_only=True)]
 
 
-def test_every_account_has_its_line(tmp_path: Path) -> None:
+def test_every_account_has_its_line(tmp_path):
     """What ran with its counts, what never ran as missing and without a count."""
     ran, missing = values(write_index(lines(tmp_path), day=DAY, folder=tmp_path), "Nights")
 
@@ -69,7 +67,7 @@ def test_every_account_has_its_line(tmp_path: Path) -> None:
     assert missing[8] == "no workbook"
 
 
-def test_a_line_leads_to_its_workbook(tmp_path: Path) -> None:
+def test_a_line_leads_to_its_workbook(tmp_path):
     """Relative to the index, and written so that blanks and # survive in a link."""
     path = write_index(lines(tmp_path), day=DAY, folder=tmp_path)
     cell = load_workbook(path)["Nights"]["I5"]
@@ -114,7 +112,7 @@ WITHOUT_BOOKS = AccountMonth(("M", "3"), "PROVEN", SECOND.figures[:2], False, Pa
 OTHER = AccountMonth(("N", "1"), "PROVEN", [], False, Path("x.xlsx"))
 
 
-def test_another_index_is_never_overwritten(tmp_path: Path) -> None:
+def test_another_index_is_never_overwritten(tmp_path):
     """The same night gives the same file; a changed one is version 2."""
     found = lines(tmp_path)
     first, again = (write_index(found, day=DAY, folder=tmp_path) for _ in range(2))
@@ -130,7 +128,7 @@ def written(tmp_path: Path, *accounts: AccountMonth) -> Path:
     return write_months_index(at, month=NOVEMBER, clearing="1360", folder=tmp_path)
 
 
-def test_a_clearing_account_stands_at_the_sum_of_its_accounts(tmp_path: Path) -> None:
+def test_a_clearing_account_stands_at_the_sum_of_its_accounts(tmp_path):
     """By currency, of what the gateway owes and of what the ledger's entries come to."""
     path = written(tmp_path, FIRST, SECOND)
     rows = values(path, "Accounts", first=7)
@@ -142,9 +140,7 @@ def test_a_clearing_account_stands_at_the_sum_of_its_accounts(tmp_path: Path) ->
     assert rows[5][:9] == ["1", "CLOSED", "JPY", 40, 0, 40, "OK", 40, 0]
 
 
-def test_where_the_books_of_an_account_were_not_compared_nobody_knows_their_sum(
-    tmp_path: Path,
-) -> None:
+def test_where_the_books_of_an_account_were_not_compared_nobody_knows_their_sum(tmp_path):
     """A sum over some of them would be taken for the account's balance."""
     rows = values(written(tmp_path, FIRST, WITHOUT_BOOKS), "Accounts", first=7)
 
@@ -153,7 +149,7 @@ def test_where_the_books_of_an_account_were_not_compared_nobody_knows_their_sum(
     assert rows[2][7:9] == [None, None]
 
 
-def test_accounts_of_two_merchants_share_no_clearing_account(tmp_path: Path) -> None:
+def test_accounts_of_two_merchants_share_no_clearing_account(tmp_path):
     """A merchant with one account needs no page: its one workbook is it."""
     settings = Settings.model_construct(rules=Rules())
     every = [OTHER, SECOND, WITHOUT_BOOKS]
@@ -173,7 +169,7 @@ TOTAL = ControlTotal("T4", "orders matched", "1", "2", "EUR", "amount", 1234, 12
 GONE = PurgedNight("r", "1", "2", date(2026, 11, 20), "Otto", NOW, 3, 99, "ab")
 
 
-def test_each_run_has_a_row_with_its_money_fault_and_a_link_that_moves_with_the_folder() -> None:
+def test_each_run_has_a_row_with_its_money_fault_and_a_link_that_moves_with_the_folder():
     """Amounts have the decimals of their currency; the workbook's link is relative."""
     copy = CopiedFolder(FOLDER, {"inputs": "cd"}, ("a file is gone",))
     workbook = f"{FOLDER}/proof/workbook.xlsx"
@@ -236,7 +232,7 @@ def change(number: int) -> Change:
     return Change(key, "AMOUNT_OVER", "matched", "the rules changed, no side did", number)
 
 
-def test_each_sheet_has_its_rows(tmp_path: Path) -> None:
+def test_each_sheet_has_its_rows(tmp_path):
     """Nights with counts, rules, kinds and sets with money of their currency, answered breaks."""
     path = write_what_if(found(change(1), change(2)), path=tmp_path / "w.xlsx", at=AT)
 
@@ -264,9 +260,7 @@ def test_each_sheet_has_its_rows(tmp_path: Path) -> None:
     assert load_workbook(path)["Never raised"]["D5"].data_type == "s"
 
 
-def test_more_sets_than_a_sheet_takes_are_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_more_sets_than_a_sheet_takes_are_told(tmp_path, monkeypatch):
     """The first are listed, and how many there are."""
     monkeypatch.setattr(what_if_workbook, "SETS_SHOWN_MAX", 2)
 
@@ -276,7 +270,7 @@ def test_more_sets_than_a_sheet_takes_are_told(
     assert load_workbook(path)["Sets"]["A2"].value.startswith("The first 2 of 5 sets")
 
 
-def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_there_is_told(tmp_path):
     """The sentence names the file and what to do."""
     with pytest.raises(OutputError, match="name a file in a folder that exists"):
         write_what_if(found(), path=tmp_path / "none" / "w.xlsx", at=AT)
@@ -300,7 +294,7 @@ def page_one(path: Path) -> set[str]:
     return {*words_on(path.read_bytes(), "Summary")}
 
 
-def test_the_copy_says_who_signed_which_file_and_when(workbook: Path) -> None:
+def test_the_copy_says_who_signed_which_file_and_when(workbook):
     """Names as text, in the report's zone, with the SHA-256 that they signed."""
     signatures = names_under(workbook, "Dan <Orr> & Co", "=Anna")
     copy = write_signed_copy(workbook, signatures=signatures, answers={}, timezone=ZONE)
@@ -312,7 +306,7 @@ def test_the_copy_says_who_signed_which_file_and_when(workbook: Path) -> None:
     assert wanted <= page_one(copy)
 
 
-def test_everything_but_page_one_is_the_signed_file(workbook: Path) -> None:
+def test_everything_but_page_one_is_the_signed_file(workbook):
     """Part by part the same bytes."""
     copy = write_signed_copy(
         workbook, signatures=names_under(workbook, "Dan Orr"), answers={}, timezone=ZONE
@@ -324,7 +318,7 @@ def test_everything_but_page_one_is_the_signed_file(workbook: Path) -> None:
     assert differing == [PAGES["Summary"]]
 
 
-def test_another_file_is_never_given_the_signatures(workbook: Path) -> None:
+def test_another_file_is_never_given_the_signatures(workbook):
     """A workbook that was changed after it was signed gets no signed copy."""
     signatures = names_under(workbook, "Dan Orr")
     workbook.write_bytes(workbook.read_bytes() + b" ")
@@ -333,9 +327,7 @@ def test_another_file_is_never_given_the_signatures(workbook: Path) -> None:
         write_signed_copy(workbook, signatures=signatures, answers={}, timezone=ZONE)
 
 
-def test_the_copy_holds_the_answers_that_it_was_signed_on(
-    workbook: Path, build: Callable[..., NightFigures]
-) -> None:
+def test_the_copy_holds_the_answers_that_it_was_signed_on(workbook, build):
     """Who opens the approved copy next year reads what people had answered, on paper too."""
     key = str(build().breaks["break_id"].iloc[0])
     answer = BreakAnswer("Refunded", "Jo <Hill>", "=seen & done", date(2026, 11, 21))
@@ -356,9 +348,7 @@ def test_the_copy_holds_the_answers_that_it_was_signed_on(
     assert told[key] == ["Refunded", "Jo <Hill>", "=seen & done", "2026-11-21", "Jo Hill"]
 
 
-def test_page_one_of_the_copy_says_the_answers_as_they_were_signed(
-    figures: NightFigures, tmp_path: Path
-) -> None:
+def test_page_one_of_the_copy_says_the_answers_as_they_were_signed(figures, tmp_path):
     """How many are answered and who looks after each break; all else is as it was written."""
     calendar, began_at = BusinessCalendar.of(), figures.generated_at
     severe = severe_breaks(figures.breaks, answers={}, calendar=calendar, began_at=began_at)

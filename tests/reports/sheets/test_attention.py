@@ -29,7 +29,7 @@ def content(figures: NightFigures) -> bytes:
     return content_of(figures)
 
 
-def test_more_than_five_things_are_counted_and_linked(build: Build) -> None:
+def test_more_than_five_things_are_counted_and_linked(build):
     """The list on page one is short, and says how much it leaves out."""
     night = build()
     one = night.attention[0]
@@ -40,7 +40,7 @@ def test_more_than_five_things_are_counted_and_linked(build: Build) -> None:
     assert "and 7 more, 350,000.00 EUR: see Instructions" in labels
 
 
-def test_what_says_the_same_is_said_once_with_its_money(build: Build) -> None:
+def test_what_says_the_same_is_said_once_with_its_money(build):
     """A stopped night does not repeat its reason per order: how many, and how much per currency."""
     night = build()
     waits = replace(night.attention[0], what="capture not sent", is_urgent=False, currency="EUR")
@@ -52,7 +52,7 @@ def test_what_says_the_same_is_said_once_with_its_money(build: Build) -> None:
     assert labels.count(waits.next_step) == 1
 
 
-def test_what_page_one_leaves_out_stands_by_severity_where_it_says(figures: NightFigures) -> None:
+def test_what_page_one_leaves_out_stands_by_severity_where_it_says(figures):
     """The first break that the list has no room for stands in the row that is named."""
     rows = pd.concat([figures.breaks.iloc[[1]]] * 9, ignore_index=True)
     grave = rows.assign(
@@ -72,7 +72,7 @@ def test_what_page_one_leaves_out_stands_by_severity_where_it_says(figures: Nigh
     assert [values_of(content, "Breaks")[row - 1][0] for row in (9, 11)] == ["G-4", "G-6"]
 
 
-def test_each_amount_of_page_one_adds_up_where_it_says(content: bytes) -> None:
+def test_each_amount_of_page_one_adds_up_where_it_says(content):
     """Every sheet and list that it names is there, and comes to the same money."""
     book = openpyxl.load_workbook(io.BytesIO(content))
     links = [cell.hyperlink for line in book["Summary"].iter_rows() for cell in line]
@@ -106,7 +106,7 @@ def test_each_amount_of_page_one_adds_up_where_it_says(content: bytes) -> None:
         assert sum(area in each["Code, severity, since"] for each in breaks) == row["Breaks"]
 
 
-def test_rows_that_nobody_could_judge_need_a_person(build: Build) -> None:
+def test_rows_that_nobody_could_judge_need_a_person(build):
     """No break is open and yet the night is not reconciled: page one says what keeps it from it."""
     night = build()
     none = {name: getattr(night, name).iloc[:0] for name in ("breaks", "effects", "movements")}
@@ -117,7 +117,7 @@ def test_rows_that_nobody_could_judge_need_a_person(build: Build) -> None:
     assert not any(label.startswith("No break is open, no instruction") for label in labels)
 
 
-def test_what_lapses_keeps_a_line_of_its_own(build: Build) -> None:
+def test_what_lapses_keeps_a_line_of_its_own(build):
     """Two authorisations that end soon are two lines: each has its own hour and order."""
     night = build()
     lapses = replace(night.attention[0], lapses=True)
@@ -127,7 +127,7 @@ def test_what_lapses_keeps_a_line_of_its_own(build: Build) -> None:
     assert labels.count("refund in doubt") == 2
 
 
-def test_page_one_says_who_looks_after_a_break_and_until_when(build: Build) -> None:
+def test_page_one_says_who_looks_after_a_break_and_until_when(build):
     """Owner and due day stand before what to do, and the answers are counted."""
     night = build()
     severe = replace(night.attention[0], what="high break", code="REFUND_DUE")
@@ -144,7 +144,7 @@ def test_page_one_says_who_looks_after_a_break_and_until_when(build: Build) -> N
     assert any(label.endswith("then sign. 1 of 10 answered.") for label in labels)
 
 
-def test_an_answered_break_that_is_still_there_is_asked_for_again(figures: NightFigures) -> None:
+def test_an_answered_break_that_is_still_there_is_asked_for_again(figures):
     """Who answered when stands on page one and on Breaks; an answer since the night began does not.
 
     Page one says how many there are.
@@ -168,7 +168,7 @@ def test_an_answered_break_that_is_still_there_is_asked_for_again(figures: Night
     assert {key for key, text in why.items() if text.startswith(f"A{still[1:]}. ")} == {old}
 
 
-def test_money_at_risk_is_the_difference_where_one_is_known(build: Build) -> None:
+def test_money_at_risk_is_the_difference_where_one_is_known(build):
     """A partial refund still to do risks its part."""
     night = build()
     breaks = night.breaks.iloc[[0]].assign(
@@ -183,7 +183,7 @@ def test_money_at_risk_is_the_difference_where_one_is_known(build: Build) -> Non
 COMMANDS = re.compile("`recon [a-z-]+(?: [a-z]+)?")
 
 
-def test_what_had_no_source_is_named_and_the_rest_is_counted(build: Build) -> None:
+def test_what_had_no_source_is_named_and_the_rest_is_counted(build):
     """A controller who reads one page reads what it does not speak of."""
     missing = tuple(f"source {number}: no file of it" for number in range(5))
     labels = words_on(content_of(build(not_covered=missing)), "Summary")
@@ -196,7 +196,7 @@ def test_what_had_no_source_is_named_and_the_rest_is_counted(build: Build) -> No
     assert "Not covered: write-offs: 2 of them" in write_offs
 
 
-def test_no_line_of_page_one_runs_off_its_edge(build: Build) -> None:
+def test_no_line_of_page_one_runs_off_its_edge(build):
     """What is longer than the page is broken into lines, in a row that is high enough for them."""
     long = "whether an order file was cut short: " + "orders-#-#-#-app.csv has 0, " * 20
     night = build(not_covered=(long,), merchant_name="A merchant of many words " * 20)
@@ -214,7 +214,7 @@ def test_no_line_of_page_one_runs_off_its_edge(build: Build) -> None:
         assert (page.row_dimensions[cell.row].height or 0) > min(filter(None, high)), cell.value
 
 
-def test_plain_files_name_no_command_that_needs_a_night(build: Build) -> None:
+def test_plain_files_name_no_command_that_needs_a_night(build):
     """What nobody can type stands on no sheet, whichever control total fails."""
     totals = tuple(ControlTotal(of, of, "", "", "", "count", 1, 0) for of in TABLES["to_do"])
     night = build(verdict=Verdict.NOT_PROVEN, control_totals=totals[:5])
@@ -243,7 +243,7 @@ def page_one(figures: NightFigures) -> list[str]:
     return words_on(content_of(figures), "Summary")
 
 
-def test_what_does_not_tie_is_named_with_the_order_and_what_to_do(build: Build) -> None:
+def test_what_does_not_tie_is_named_with_the_order_and_what_to_do(build):
     """The total in plain words, the record of exactly this money, the command, the way out."""
     night = build()
     row = night.breaks.iloc[0]
@@ -258,7 +258,7 @@ def test_what_does_not_tie_is_named_with_the_order_and_what_to_do(build: Build) 
     assert any(f"`recon approve --hold {night.run_id}`" in one for one in labels)
 
 
-def test_sheets_that_do_not_add_up_are_named_by_their_block(build: Build) -> None:
+def test_sheets_that_do_not_add_up_are_named_by_their_block(build):
     """Where only the workbook's own check fails, page one says which."""
     night = build()
     labels = page_one(replace(night, movements=night.movements.iloc[1:]))
@@ -280,12 +280,12 @@ def test_sheets_that_do_not_add_up_are_named_by_their_block(build: Build) -> Non
         ("{0} a name with braces", "{0} a name with braces"),
     ],
 )
-def test_a_proof_is_said_in_the_words_of_finance(name: str, labels: str) -> None:
+def test_a_proof_is_said_in_the_words_of_finance(name, labels):
     """The engine's names become finance's; one that is plain already stands as it is."""
     assert proof_label(name) == labels
 
 
-def test_what_was_not_asked_says_why(build: Build) -> None:
+def test_what_was_not_asked_says_why(build):
     """A proof without a source names what is missing, in its own line."""
     sentence = "settlement, T11 and T18: no settlement file was given"
     content = content_of(build(not_covered=(sentence,)))
@@ -295,7 +295,7 @@ def test_what_was_not_asked_says_why(build: Build) -> None:
     assert f"Not covered: {sentence}" not in words_on(content, "Assurance")
 
 
-def test_a_failing_check_is_counted_and_stands_first(build: Build) -> None:
+def test_a_failing_check_is_counted_and_stands_first(build):
     """One check in a hundred that fails is counted, and stands first."""
     night = build()
     broken = replace(night.control_totals[2], left=1)

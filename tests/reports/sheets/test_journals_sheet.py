@@ -27,7 +27,7 @@ def below(rows: list[list[Any]], title: str) -> list[list[Any]]:
     return block
 
 
-def test_proposals_stand_with_their_totals(figures: NightFigures) -> None:
+def test_proposals_stand_with_their_totals(figures):
     """Both lines of a journal, and debit against credit per currency."""
     rows = rows_on(figures, "Journals")
 
@@ -36,7 +36,7 @@ def test_proposals_stand_with_their_totals(figures: NightFigures) -> None:
     assert lines == [("1190", "KWD", 1.234, 0.0), ("4000", "KWD", 0.0, 1.234)]
 
 
-def test_a_journal_that_does_not_balance_is_seen(build: Build) -> None:
+def test_a_journal_that_does_not_balance_is_seen(build):
     """One line made larger: its currency says CHECK."""
     journals = build().journals
     journals.loc[0, "debit"] = 1_235
@@ -45,7 +45,7 @@ def test_a_journal_that_does_not_balance_is_seen(build: Build) -> None:
     assert below(rows, "Proposed per currency")[0][4:8] == [1.235, 1.234, 0.001, "CHECK"]
 
 
-def test_what_is_out_and_not_in_the_books_is_listed(build: Build) -> None:
+def test_what_is_out_and_not_in_the_books_is_listed(build):
     """Each journal with its day, its order and what the ledger still lack; or the word None."""
     out = HandedOut(
         journal_id="b1-EUR-1",
@@ -66,7 +66,7 @@ def test_what_is_out_and_not_in_the_books_is_listed(build: Build) -> None:
     assert below(without, "Handed out, not yet seen in the ledger (0)")[0][0] == "None."
 
 
-def test_breaks_roll_forward_in_number_and_in_money(figures: NightFigures) -> None:
+def test_breaks_roll_forward_in_number_and_in_money(figures):
     """Six were open, five are new, two again, three ended: ten are open, as many as on Breaks."""
     block = below(rows_on(figures, "Assurance"), "Breaks from the night before")
     told = {row[0] or row[1]: row[2:14] for row in block}
@@ -78,7 +78,7 @@ def test_breaks_roll_forward_in_number_and_in_money(figures: NightFigures) -> No
     assert {row[13] for row in block} == {"OK"}
 
 
-def test_a_break_that_came_from_nowhere_makes_the_night_not_proven(build: Build) -> None:
+def test_a_break_that_came_from_nowhere_makes_the_night_not_proven(build):
     """A movement that is missing leaves a difference, and page one no other verdict."""
     night = build()
     spoilt = replace(night, movements=night.movements.iloc[1:])

@@ -60,7 +60,7 @@ def fill(path: Path, *rows: tuple[object, object]) -> str:
     return f"sqlite:///{path}"
 
 
-def test_the_extract_does_not_depend_on_the_order_of_rows(books: Path) -> None:
+def test_the_extract_does_not_depend_on_the_order_of_rows(books):
     """The same rows give the same lines and the same hash in any order."""
     url = fill(books, ("x", 1), ("w", 2), ("w", 1))
     first = extract(url, query="select a, b from t order by a", wanted=AB)
@@ -70,7 +70,7 @@ def test_the_extract_does_not_depend_on_the_order_of_rows(books: Path) -> None:
     assert first.lines.tolist() == [2, 3, 4]
 
 
-def test_numeric_columns_of_sqlite_are_exact_decimals(books: Path) -> None:
+def test_numeric_columns_of_sqlite_are_exact_decimals(books):
     """Beside fractions whole numbers are amounts; alone they could be minor units and are not."""
     table = extract(fill(books, ("x", 10.5), ("y", 10)), query="select a, b from t", wanted=AB)
     assert table.columns["b"].to_pylist() == ["10.5", "10"]
@@ -81,7 +81,7 @@ def test_numeric_columns_of_sqlite_are_exact_decimals(books: Path) -> None:
     assert "b" not in alone.numbers
 
 
-def test_a_query_cannot_write(books: Path) -> None:
+def test_a_query_cannot_write(books):
     """The ledger is not ours: whatever the configuration says, it is only read."""
     url = fill(books, ("x", 1))
     with pytest.raises(SourceUnreadableError, match="attempt to write a readonly database"):
@@ -89,7 +89,7 @@ def test_a_query_cannot_write(books: Path) -> None:
     assert extract(url, query="select a, b from t", wanted=AB).rows_read == 1
 
 
-def test_a_colon_or_comment_in_a_query_is_just_that(books: Path) -> None:
+def test_a_colon_or_comment_in_a_query_is_just_that(books):
     """Casts, times and comments at the end need no escaping."""
     url = fill(books, ("12:30", 1))
     query = "select a, b from t where a = '12:30' and a <> ':no' -- all"
@@ -106,16 +106,14 @@ def test_a_colon_or_comment_in_a_query_is_just_that(books: Path) -> None:
         ('select a, b as "t.b" from t', "gives a column 't.b'; name it without a point"),
     ],
 )
-def test_a_query_that_gives_no_table_is_told(books: Path, query: str, told: str) -> None:
+def test_a_query_that_gives_no_table_is_told(books, query, told):
     """The database's own words, on one line, and that nothing was taken."""
     with pytest.raises(SourceUnreadableError, match=told) as error:
         extract(fill(books, ("x", 1)), query=query, wanted=AB)
     assert "\n" not in str(error.value)
 
 
-def test_a_ledger_that_counts_differently_is_refused(
-    books: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_ledger_that_counts_differently_is_refused(books, monkeypatch):
     """The count is asked independently of the rows; both must agree."""
     monkeypatch.setattr(sql_ledger, "_asked", lambda *_: 7)
     with pytest.raises(SourceUnreadableError, match="gave 1 rows and counted 7"):
@@ -134,7 +132,7 @@ def counting_after(monkeypatch: pytest.MonkeyPatch, book: Callable[[], object]) 
     monkeypatch.setattr(sql_ledger, "_asked", count)
 
 
-def test_sqlite_is_read_in_one_snapshot(books: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sqlite_is_read_in_one_snapshot(books, monkeypatch):
     """What is booked between the rows and their count belongs to neither."""
     url = fill(books, ("x", 1))
     with closing(sqlite3.connect(books)) as connection:
@@ -149,9 +147,7 @@ def test_sqlite_is_read_in_one_snapshot(books: Path, monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize(
     "cells", [("10.5", "-0.25"), (10.5, 7), (3, 4), ("10.50", None), (0.1, 0.2), (1.005, 33.335)]
 )
-def test_a_ledger_that_sums_differently_is_refused(
-    books: Path, monkeypatch: pytest.MonkeyPatch, cells: tuple[object, object]
-) -> None:
+def test_a_ledger_that_sums_differently_is_refused(books, monkeypatch, cells):
     """The database's own total must be that of the rows, however it keeps them; else nothing is."""
     url = fill(books, ("x", cells[0]), ("y", cells[1]))
     assert extract(url, query="select a, b from t;", wanted=AB, amount="b").rows_read == 2
@@ -161,20 +157,20 @@ def test_a_ledger_that_sums_differently_is_refused(
         extract(url, query="select a, b from t", wanted=AB, amount="b")
 
 
-def test_what_is_no_amount_is_a_matter_of_its_row(books: Path) -> None:
+def test_what_is_no_amount_is_a_matter_of_its_row(books):
     """A ledger with a bad amount is not refused whole: its row will be."""
     url = fill(books, ("x", "ten"), ("y", "10.00"))
     assert extract(url, query="select a, b from t", wanted=AB, amount="b").rows_read == 2
 
 
-def test_the_number_of_entries_is_bounded(books: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_entries_is_bounded(books, monkeypatch):
     """A query that forgets its condition does not fill the memory."""
     monkeypatch.setattr(sql_ledger, "ROWS_MAX", 2)
     with pytest.raises(SourceUnreadableError, match="more than 2 rows"):
         extract(fill(books, *[("x", 1)] * 3), query="select a, b from t", wanted=AB)
 
 
-def test_an_address_is_never_shown_with_its_password() -> None:
+def test_an_address_is_never_shown_with_its_password():
     """Neither a wrong address nor an unreachable server tells the password."""
     with pytest.raises(ConfigurationError) as wrong:
         extract("no url with s3cret", query="select 1", wanted=AB)
@@ -188,7 +184,7 @@ def test_an_address_is_never_shown_with_its_password() -> None:
 
 @pytest.mark.postgresql
 @pytest.mark.parametrize("scheme", ["postgresql", "postgres", "postgresql+psycopg"])
-def test_the_address_of_postgresql_is_taken_as_people_write_it(books_url: str, scheme: str) -> None:
+def test_the_address_of_postgresql_is_taken_as_people_write_it(books_url, scheme):
     """No way of writing the same address asks for a driver that is not there."""
     address = books_url.replace("postgresql+psycopg", scheme, 1)
 
@@ -196,7 +192,7 @@ def test_the_address_of_postgresql_is_taken_as_people_write_it(books_url: str, s
 
 
 @pytest.mark.parametrize("address", ["mysql://books:s3cret@h/b", "oracle://books:s3cret@h/b"])
-def test_a_database_without_a_driver_is_named(address: str) -> None:
+def test_a_database_without_a_driver_is_named(address):
     """Whoever keeps the ledger elsewhere is told the missing package, and no password is quoted."""
     with pytest.raises(
         ConfigurationError, match=r"needs the Python package [A-Za-z_]+, which"
@@ -206,9 +202,7 @@ def test_a_database_without_a_driver_is_named(address: str) -> None:
 
 
 @pytest.mark.postgresql
-def test_postgresql_is_read_in_one_snapshot(
-    books_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_postgresql_is_read_in_one_snapshot(books_url, monkeypatch):
     """What is booked between the rows and their count belongs to neither."""
     server = books_url.replace("+psycopg", "")
     with psycopg.connect(server, autocommit=True) as owner:
@@ -225,9 +219,7 @@ def test_postgresql_is_read_in_one_snapshot(
 
 
 @pytest.mark.postgresql
-def test_postgresql_is_read_by_one_who_cannot_write(
-    books_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_postgresql_is_read_by_one_who_cannot_write(books_url, monkeypatch):
     """Numerics are exact and summed twice; writes and double precision are refused."""
     query = "select 'E:1'::text as a, 10.50::numeric(12,2) as b union all select 'E:0', null"
     table = extract(books_url, query=query, wanted=AB)

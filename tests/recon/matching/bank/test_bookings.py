@@ -125,14 +125,14 @@ CASES: list[tuple[str, str, str]] = [
 @pytest.mark.parametrize(
     ("steps", "expected"), [one[1:] for one in CASES], ids=[one[0] for one in CASES]
 )
-def test_each_rule(steps: str, expected: str) -> None:
+def test_each_rule(steps, expected):
     """A payout of 500 that is booked as a payout, and this of the bank: no other break."""
     result = case().paid("BATCH-01", 500).played(steps).come_to()
 
     assert [" ".join(map(str, row)) for row in found(result)] == [expected] * bool(expected)
 
 
-def test_a_group_that_is_written_off_says_so_and_is_no_difference_that_is_gone() -> None:
+def test_a_group_that_is_written_off_says_so_and_is_no_difference_that_is_gone():
     """Its effect stays to be seen."""
     one = case().paid("BATCH-01", 500).came("BATCH-01", 500).took("BATCH-01", 450)
     result = one.wrote_off("BATCH-01", 50).come_to()
@@ -141,7 +141,7 @@ def test_a_group_that_is_written_off_says_so_and_is_no_difference_that_is_gone()
     assert group == ("MATCHED", "written_off", 50)
 
 
-def test_what_is_written_off_of_the_pay_out_is_not_written_off_of_its_arrival() -> None:
+def test_what_is_written_off_of_the_pay_out_is_not_written_off_of_its_arrival():
     """One entry closes one group: that of the ledger first."""
     one = case().paid("BATCH-01", 500).came("BATCH-01", 500)
     one.misbooked = 500
@@ -149,7 +149,7 @@ def test_what_is_written_off_of_the_pay_out_is_not_written_off_of_its_arrival() 
     assert found(result) == [("BANK_NOT_BOOKED", "", 500)]
 
 
-def test_a_pay_out_that_is_not_booked_keeps_its_code() -> None:
+def test_a_pay_out_that_is_not_booked_keeps_its_code():
     """What the ledger lacks of the bank is a flag, and its effect has a leg of its own."""
     one = case().paid("BATCH-01", 500).came("BATCH-01", 500)
     one.misbooked = 100
@@ -163,7 +163,7 @@ def test_a_pay_out_that_is_not_booked_keeps_its_code() -> None:
     ]
 
 
-def test_what_is_young_waits() -> None:
+def test_what_is_young_waits():
     """Neither side is late for two business days; then it is a break."""
     young = case().paid("BATCH-01", 500).came("BATCH-01", 500, on="2026-11-30").come_to()
     assert of_cash(young).empty
@@ -173,13 +173,13 @@ def test_what_is_young_waits() -> None:
     assert of_cash(older)["code"].tolist() == ["BANK_NOT_BOOKED"]
 
 
-def test_what_is_young_and_cannot_explain_it_does_not_wait() -> None:
+def test_what_is_young_and_cannot_explain_it_does_not_wait():
     """Ten more on the last day explain no gap of 500."""
     one = case().paid("BATCH-01", 510).came("BATCH-01", 500).came("BATCH-01", 10, on="2026-11-30")
     assert found(one.come_to()) == [("BANK_NOT_BOOKED", "", 510)]
 
 
-def test_what_the_books_took_behind_the_last_statement_waits() -> None:
+def test_what_the_books_took_behind_the_last_statement_waits():
     """No statement of that day can have it yet, however long it is booked."""
     one = case().paid("BATCH-01", 500, on="2026-11-19").took("BATCH-01", 500, on="2026-11-23")
     one.to_date = "2026-11-20"
@@ -188,7 +188,7 @@ def test_what_the_books_took_behind_the_last_statement_waits() -> None:
     assert "bank" in result.pending["expected_side"].tolist()
 
 
-def test_without_the_rule_nothing_of_it_is_compared() -> None:
+def test_without_the_rule_nothing_of_it_is_compared():
     """The entries stand as ones that have nothing to be compared with."""
     one = Case().paid("BATCH-01", 500).came("BATCH-01", 500).took("BATCH-01", 9)
     result = one.come_to()
@@ -198,14 +198,14 @@ def test_without_the_rule_nothing_of_it_is_compared() -> None:
     assert "banked" not in result.bank
 
 
-def test_an_entry_that_is_held_against_the_bank_says_so() -> None:
+def test_an_entry_that_is_held_against_the_bank_says_so():
     """It is not among those that are not compared."""
     result = case().paid("BATCH-01", 500).came("BATCH-01", 500).took("BATCH-01", 500).come_to()
     mine = result.matches[result.matches["entry_id"].eq("K1")]
     assert mine["flags"].tolist() == ["with_bank"]
 
 
-def test_the_journal_moves_what_arrived_from_its_way_to_the_bank() -> None:
+def test_the_journal_moves_what_arrived_from_its_way_to_the_bank():
     """Debit the bank, credit what is on its way; T12 holds by its own total."""
     rules = {**BOOKS, "journal": {"accounts": ACCOUNTS}}
     one = Case(rules=rules).paid("BATCH-01", 500).came("BATCH-01", 500).took("BATCH-01", 450)
@@ -218,7 +218,7 @@ def test_the_journal_moves_what_arrived_from_its_way_to_the_bank() -> None:
     assert "proposed journals of the bank = effects of their breaks" in names
 
 
-def test_the_pay_out_and_its_arrival_are_one_journal() -> None:
+def test_the_pay_out_and_its_arrival_are_one_journal():
     """From the clearing account on its way, and from there to the bank."""
     rules = {**BOOKS, "journal": {"accounts": ACCOUNTS}}
     one = Case(rules=rules).paid("BATCH-01", 500).came("BATCH-01", 500)

@@ -84,7 +84,7 @@ INJECTED: dict[str, tuple[str, list[tuple[str, int, int]], str]] = {
 
 
 @pytest.mark.parametrize("name", INJECTED)
-def test_each_code_is_found_with_its_effect_and_its_sentence(name: str) -> None:
+def test_each_code_is_found_with_its_effect_and_its_sentence(name):
     """A planted case of each code: what the bank has, what is missing, and why, in a sentence."""
     steps, expected, reason = INJECTED[name]
 
@@ -95,7 +95,7 @@ def test_each_code_is_found_with_its_effect_and_its_sentence(name: str) -> None:
     assert {reason} <= {"", *result.breaks["reason"]}
 
 
-def test_what_is_at_risk_of_an_exchange_is_told_in_the_currency_it_arrived_in() -> None:
+def test_what_is_at_risk_of_an_exchange_is_told_in_the_currency_it_arrived_in():
     """Without a rate the whole that came; 100.00 USD would be called 100.00 EUR otherwise."""
     case = Case().paid("BATCH-01", 10_000, currency="USD").came("BATCH-01", 9_000)
     result = case.come_to()
@@ -122,15 +122,13 @@ NAMED, NOT_NAMED = "BANK_AMOUNT_DIFFERS", "PAYOUT_NOT_AT_BANK"
         ("B#7/2026", "paid b#7/20261", "", NOT_NAMED),
     ],
 )
-def test_a_batch_id_is_found_as_a_word_of_its_own(
-    batch: str, text: str, counterparty: str, code: str
-) -> None:
+def test_a_batch_id_is_found_as_a_word_of_its_own(batch, text, counterparty, code):
     """No letter, digit, `_` or `-` beside it; a weak id needs the gateway on the other side."""
     case = Case().paid(batch, 500).came(text, 400, counterparty=counterparty)
     assert [found for found, _, _ in of_bank(case.come_to())] == [code]
 
 
-def test_two_accounts_with_one_batch_id_are_told_apart_by_the_amount() -> None:
+def test_two_accounts_with_one_batch_id_are_told_apart_by_the_amount():
     """Else nobody can say which of them came."""
     case = Case().also("M/B").paid("BATCH-01", 500).paid("BATCH-01", 700, account_id="B")
     result = case.came("BATCH-01", 700).came("BATCH-01", 500).come_to()
@@ -142,7 +140,7 @@ def test_two_accounts_with_one_batch_id_are_told_apart_by_the_amount() -> None:
     assert not any(t17(found))
 
 
-def test_an_unknown_receipt_bears_the_account_that_can_be_known() -> None:
+def test_an_unknown_receipt_bears_the_account_that_can_be_known():
     """Of one account its own; of several none; of a batch that is paid out elsewhere that one's."""
     alone = Case().came("", 700, counterparty="Gateway").come_to()
     assert alone.breaks["account_id"].tolist() == ["A"]
@@ -154,7 +152,7 @@ def test_an_unknown_receipt_bears_the_account_that_can_be_known() -> None:
     assert other.verdict.value == "INCOMPLETE"
 
 
-def test_other_peoples_entries_are_not_looked_at() -> None:
+def test_other_peoples_entries_are_not_looked_at():
     """They count in the balance, and no word of them is anywhere in the result."""
     case = Case().paid("BATCH-01", 500).came("BATCH-01", 500)
     case.came("CANARY rent", -900, counterparty="CANARY Landlord")
@@ -164,7 +162,7 @@ def test_other_peoples_entries_are_not_looked_at() -> None:
     assert of_bank(result) == []
 
 
-def test_a_statement_without_balances_is_never_reconciled() -> None:
+def test_a_statement_without_balances_is_never_reconciled():
     """T15 is not asked of it, and the night is INCOMPLETE by name."""
     case = Case(balanced=False).paid("BATCH-01", 500).came("BATCH-01", 500)
     result = case.come_to()
@@ -172,7 +170,7 @@ def test_a_statement_without_balances_is_never_reconciled() -> None:
     assert any("no balances" in one for one in result.not_covered)
 
 
-def test_a_pay_out_that_neither_books_nor_bank_have_right_is_as_grave_as_the_worse() -> None:
+def test_a_pay_out_that_neither_books_nor_bank_have_right_is_as_grave_as_the_worse():
     """One break of a cent in the ledger and of a million at the bank is about the million."""
     case = Case(misbooked=1).paid("BATCH-01", 100_000_000)
     breaks = case.come_to().breaks
@@ -185,7 +183,7 @@ def test_a_pay_out_that_neither_books_nor_bank_have_right_is_as_grave_as_the_wor
     assert risk_of_break(row) == 100_000_000
 
 
-def test_the_graver_side_of_a_pay_out_may_be_the_books() -> None:
+def test_the_graver_side_of_a_pay_out_may_be_the_books():
     """A million wrong in the ledger stays critical where the bank lacks a cent."""
     case = Case(misbooked=100_000_000).paid("BATCH-01", 100_000_001)
     breaks = case.came("BATCH-01", 100_000_000).come_to().breaks
@@ -196,7 +194,7 @@ def test_the_graver_side_of_a_pay_out_may_be_the_books() -> None:
     assert risk_of_break(row) == 100_000_000
 
 
-def test_a_payout_that_we_asked_for_is_a_line_of_its_batch() -> None:
+def test_a_payout_that_we_asked_for_is_a_line_of_its_batch():
     """What a batch comes to counts it, so that nothing of it seems held back."""
     case = Case().paid("BATCH-01", 7_000).came("BATCH-01", 7_000)
     capture, paid = case.lines
@@ -210,7 +208,7 @@ def test_a_payout_that_we_asked_for_is_a_line_of_its_batch() -> None:
 GATEWAY = "Gateway"
 
 
-def test_two_entries_of_one_name_are_two_new_breaks() -> None:
+def test_two_entries_of_one_name_are_two_new_breaks():
     """A bank that numbers its statements alike: neither opens the other again."""
     case = Case().came("", 700, counterparty=GATEWAY, entry_no="E1")
     result = case.came("", 800, counterparty=GATEWAY, entry_no="E1").come_to()
@@ -218,7 +216,7 @@ def test_two_entries_of_one_name_are_two_new_breaks() -> None:
     assert (len(result.breaks), moved) == (2, [["new", ""]] * 2)
 
 
-def test_who_is_owed_follows_the_sign() -> None:
+def test_who_is_owed_follows_the_sign():
     """Too little is owed to the merchant, too much to nobody."""
     case = Case().paid("BATCH-01", 500).came("BATCH-01", 400)
     breaks = case.paid("BATCH-02", 500).came("BATCH-02", 600).come_to().breaks
@@ -229,7 +227,7 @@ def test_who_is_owed_follows_the_sign() -> None:
     }
 
 
-def test_what_is_not_booked_at_the_bank_yet_is_shown_and_never_counted() -> None:
+def test_what_is_not_booked_at_the_bank_yet_is_shown_and_never_counted():
     """A pending entry neither brings a payout nor is a receipt that nobody expects."""
     case = Case().paid("BATCH-01", 500).came("BATCH-01", 500, status="pending", part=1)
     result = case.come_to()
@@ -255,7 +253,7 @@ def both(known_to: str = "") -> dict[str, Case]:
     return cases
 
 
-def test_each_night_shows_what_is_of_its_account() -> None:
+def test_each_night_shows_what_is_of_its_account():
     """No payout of B is a break of A; what nobody expects is told by the first account alone."""
     results = {account: case.come_to() for account, case in both().items()}
     assert of_bank(results["A"]) == [
@@ -268,12 +266,12 @@ def test_each_night_shows_what_is_of_its_account() -> None:
 
 
 @pytest.mark.parametrize("account", ["A", "B"])
-def test_t17_holds_for_the_whole_bank_in_each_night(account: str) -> None:
+def test_t17_holds_for_the_whole_bank_in_each_night(account):
     """Effects that another night shows are a part of the difference."""
     assert set(t17(both()[account].come_to())) == {0}
 
 
-def test_what_names_nothing_waits_until_all_pay_outs_are_known() -> None:
+def test_what_names_nothing_waits_until_all_pay_outs_are_known():
     """While B's settlement files are behind, an entry of an unknown batch may be B's."""
     result = both(known_to="2026-11-11")["A"].come_to()
     assert of_bank(result) == [("BANK_AMOUNT_DIFFERS", 450, -50)]

@@ -64,9 +64,7 @@ BEFORE_ITS_BREAK = [
 
 
 @pytest.mark.parametrize("booked", [pytest.param(f, id=name) for name, f in BEFORE_ITS_BREAK])
-def test_a_write_off_that_nobody_agreed_to_is_found_whatever_its_set_came_to(
-    case: Any, booked: Any
-) -> None:
+def test_a_write_off_that_nobody_agreed_to_is_found_whatever_its_set_came_to(case, booked):
     """T10 counts entries, not breaks that ended: it fails by count and by amount, and by name."""
     result = reconciled(booked(case))
     amounts = [(left, right) for name, left, right in failing(result) if name == NAME]
@@ -76,7 +74,7 @@ def test_a_write_off_that_nobody_agreed_to_is_found_whatever_its_set_came_to(
     assert result.verdict is Verdict.NOT_PROVEN
 
 
-def test_what_two_people_agreed_to_may_be_booked(case: Any, new_case: Any) -> None:
+def test_what_two_people_agreed_to_may_be_booked(case, new_case):
     """Up to what its break came to then, in its currency."""
     agreed = {break_of(short(new_case())): ("EUR", 200)}
 
@@ -84,9 +82,7 @@ def test_what_two_people_agreed_to_may_be_booked(case: Any, new_case: Any) -> No
 
 
 @pytest.mark.parametrize("money", [("EUR", 199), ("USD", 200)])
-def test_more_or_other_money_than_was_agreed_is_found(
-    case: Any, new_case: Any, money: Money
-) -> None:
+def test_more_or_other_money_than_was_agreed_is_found(case, new_case, money):
     """An agreement to 1.99 EUR, or to dollars, is none to 2.00 EUR."""
     agreed = {break_of(short(new_case())): money}
     found = failing(reconciled(short(case).entry("write_off", amount=200), breaks=agreed))
@@ -96,7 +92,7 @@ def test_more_or_other_money_than_was_agreed_is_found(
     assert ("write-off of A1 = agreed", 200, allowed) in found
 
 
-def test_a_reversed_write_off_gives_nothing_up(case: Any) -> None:
+def test_a_reversed_write_off_gives_nothing_up(case):
     """The way out for one that was booked too early."""
     booked = short(case).entry("write_off", amount=200)
     booked.entry("write_off_reversal", amount=200, reverses_entry_id="E1")
@@ -106,7 +102,7 @@ def test_a_reversed_write_off_gives_nothing_up(case: Any) -> None:
     assert [*result.breaks["code"]] == ["AMOUNT_UNDER"]
 
 
-def test_an_agreement_holds_while_its_entry_stands_in_the_books(case: Any, new_case: Any) -> None:
+def test_an_agreement_holds_while_its_entry_stands_in_the_books(case, new_case):
     """Nights later the break is closed and forgotten, and its key may be broken again."""
     first = short(new_case()).run()
     agreed = {str(first.breaks["break_id"].iloc[0]): ("EUR", 200)}
@@ -126,9 +122,7 @@ def test_an_agreement_holds_while_its_entry_stands_in_the_books(case: Any, new_c
     assert failing(reconciled(later, breaks=agreed)) == []
 
 
-def test_what_stood_in_the_books_before_anybody_could_agree_is_taken_over_and_told(
-    case: Any,
-) -> None:
+def test_what_stood_in_the_books_before_anybody_could_agree_is_taken_over_and_told(case):
     """By id, currency and amount: a changed one is not what was there."""
     booked = short(case).entry("write_off", amount=200)
     same = reconciled(booked, entries={"E1": ("EUR", 200)})
@@ -141,7 +135,7 @@ def test_what_stood_in_the_books_before_anybody_could_agree_is_taken_over_and_to
     assert (NAME, 200, 0) in failing(changed)
 
 
-def test_nothing_is_asked_where_nobody_keeps_such_a_list(case: Any) -> None:
+def test_nothing_is_asked_where_nobody_keeps_such_a_list(case):
     """Two files compared by hand know no approvals; that is told, and no total claims it."""
     result = short(case).entry("write_off", amount=200).proven()
 
@@ -149,7 +143,7 @@ def test_nothing_is_asked_where_nobody_keeps_such_a_list(case: Any) -> None:
     assert any("no list of approved write-offs" in one for one in result.not_covered)
 
 
-def test_rows_that_repeat_or_contradict_each_other_are_not_counted_twice(case: Any) -> None:
+def test_rows_that_repeat_or_contradict_each_other_are_not_counted_twice(case):
     """The same row again is one write-off; one id told in two ways is refused and none."""
     once = short(case).entry("write_off", entry_id="W", amount=200)
     twice = once.entry("write_off", entry_id="W", amount=200)
@@ -159,7 +153,7 @@ def test_rows_that_repeat_or_contradict_each_other_are_not_counted_twice(case: A
     assert {(one.measure, one.left) for one in totals} == {("count", 1), ("amount", 200)}
 
 
-def test_a_night_whose_sums_would_wrap_is_refused(case: Any) -> None:
+def test_a_night_whose_sums_would_wrap_is_refused(case):
     """Payments that come to 2^64 more than their order would pass for the right sum."""
     part, rest = divmod(2**64, 200)
     case.order().payment()

@@ -155,7 +155,7 @@ def reasons(charged: ChargedFees) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_what_duckdb_sums_up_is_what_the_contract_expects(shape: str) -> None:
+def test_what_duckdb_sums_up_is_what_the_contract_expects(shape):
     """Every planted wrong fee is a difference of its size and a claim, and no right one is."""
     for seed in range(SEEDS):
         draw, rows = random.Random(seed), lines(seed)
@@ -180,7 +180,7 @@ def test_what_duckdb_sums_up_is_what_the_contract_expects(shape: str) -> None:
         assert charged.totals == (("EUR", parts),) == (("EUR", sum(right) + sum(wrong)),)
 
 
-def test_a_month_that_is_not_told_whole_prices_nothing_that_it_could_change() -> None:
+def test_a_month_that_is_not_told_whole_prices_nothing_that_it_could_change():
     """Before volumes_from, after a missing file, without what it asks for: named, not guessed."""
     rows = [row for row in lines(3) if row["settled_on"] < "2026-11-01"]
     told = with_fees(rows, prices(rows, shape="amount"))
@@ -196,7 +196,7 @@ def test_a_month_that_is_not_told_whole_prices_nothing_that_it_could_change() ->
     assert why.endswith("nothing of them was kept for this comparison")
 
 
-def test_a_brand_that_is_not_told_matters_only_where_it_could_change_the_tier() -> None:
+def test_a_brand_that_is_not_told_matters_only_where_it_could_change_the_tier():
     """A small payment of no brand leaves the tier sure; one that could reach the next does not."""
 
     def outside(gross: int) -> dict[str, int]:
@@ -215,7 +215,7 @@ def test_a_brand_that_is_not_told_matters_only_where_it_could_change_the_tier() 
     }
 
 
-def test_a_late_line_says_how_many_lines_cost_otherwise_by_it() -> None:
+def test_a_late_line_says_how_many_lines_cost_otherwise_by_it():
     """What came late counts from its own day on; the sheet says what it changed, by month."""
     day = {"account_id": "1", "brand": "visa"}
     rows = [
@@ -245,7 +245,7 @@ def test_a_late_line_says_how_many_lines_cost_otherwise_by_it() -> None:
         ({"tiers_by": "line", "volume_of": ["all"]}, "need tiers_by month or month_before"),
     ],
 )
-def test_a_contract_that_cannot_be_counted_is_refused(more: dict[str, Any], labels: str) -> None:
+def test_a_contract_that_cannot_be_counted_is_refused(more, labels):
     """Each mistake by its key."""
     line = {**BASE, **SHAPES["amount"][0], **more}
     tables: dict[str, Any] = {"rounding": "down", "volumes_from": date(2026, 9, 1)}

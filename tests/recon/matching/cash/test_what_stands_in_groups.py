@@ -22,9 +22,7 @@ def reasons(result: Any) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("kind", "cells"), [("fee", {"gross": 0, "fee": 100}), ("reserve", {"gross": -100})]
 )
-def test_a_day_that_is_still_to_come_is_not_called_a_release(
-    case: Any, kind: str, cells: dict[str, int]
-) -> None:
+def test_a_day_that_is_still_to_come_is_not_called_a_release(case, kind, cells):
     """A group with a date ahead says what its sides differ by, as any other."""
     case.ledger()
     case.line(kind, settled_on="2026-12-20", **cells, **KEYLESS)
@@ -38,7 +36,7 @@ def test_a_day_that_is_still_to_come_is_not_called_a_release(
 
 
 @pytest.mark.parametrize("blank", ["account_id", "merchant_id"])
-def test_a_line_whose_owner_cannot_be_read_may_be_of_any_account(case: Any, blank: str) -> None:
+def test_a_line_whose_owner_cannot_be_read_may_be_of_any_account(case, blank):
     """What else cannot be read of a line, the second judge draws."""
     case.ledger()
     for batch, currency in (("B1", "EUR"), ("B1", "USD"), ("B2", "GBP")):
@@ -55,7 +53,7 @@ def test_a_line_whose_owner_cannot_be_read_may_be_of_any_account(case: Any, blan
     assert failed(result) == []
 
 
-def test_what_is_held_is_owed_to_the_merchant_and_a_debt_to_nobody(case: Any) -> None:
+def test_what_is_held_is_owed_to_the_merchant_and_a_debt_to_nobody(case):
     """Neither changes the ledger; what is at risk is what is left."""
     case.ledger()
     case.line("adjustment", batch_id="B1", gross=1_000, **OLD, **KEYLESS)
@@ -78,9 +76,7 @@ def test_what_is_held_is_owed_to_the_merchant_and_a_debt_to_nobody(case: Any) ->
     ("booked", "codes"),
     [(400, ["FEE_VARIANCE"]), (100, ["FEE_BOOKED_DIFFERS", "FEE_VARIANCE"])],
 )
-def test_a_fee_that_is_too_dear_counts_as_settled_all_the_same(
-    case: Any, booked: int, codes: list[str]
-) -> None:
+def test_a_fee_that_is_too_dear_counts_as_settled_all_the_same(case, booked, codes):
     """Its variance is one break; the ledger is compared with what the gateway took."""
     case.ruled(fees={"EUR": {"basis_points": 100, "fixed_minor_units": 0}})
     case.order().payment().entry().line(fee=400)
@@ -99,9 +95,7 @@ def test_a_fee_that_is_too_dear_counts_as_settled_all_the_same(
     [("", 157), ("down", 157), ("half_up", 158), ("up", 158), ("half_even", 158)],
 )
 @pytest.mark.parametrize("sign", [1, -1], ids=["taken", "taken back"])
-def test_the_percentage_of_fees_is_rounded_as_the_rules_say(
-    case: Any, rounding: str, fee: int, sign: int
-) -> None:
+def test_the_percentage_of_fees_is_rounded_as_the_rules_say(case, rounding, fee, sign):
     """Down, where they say nothing; what is taken back as what was taken: 1.5 % of 105.00."""
     said = {"rounding": rounding} if rounding else {}
     case.ruled(fees={"EUR": {"basis_points": 150, "fixed_minor_units": 0, **said}})
@@ -114,7 +108,7 @@ def test_the_percentage_of_fees_is_rounded_as_the_rules_say(
     assert wrong["order_no"].tolist() == ["A1"]
 
 
-def test_without_a_settlement_source_fees_and_reserves_are_not_covered(case: Any) -> None:
+def test_without_a_settlement_source_fees_and_reserves_are_not_covered(case):
     """By name, and no break: nothing says what was taken."""
     case.order().payment().entry()
     case.entry("fee", amount=86).entry("reserve", amount=20)
@@ -126,9 +120,7 @@ def test_without_a_settlement_source_fees_and_reserves_are_not_covered(case: Any
 
 @pytest.mark.parametrize("day", ["2099-12-31", "9999-12-31"])
 @pytest.mark.parametrize("fees_per", ["balance", "month"])
-def test_a_line_or_an_entry_dated_long_after_the_night_waits_for_nothing(
-    case: Any, day: str, fees_per: str
-) -> None:
+def test_a_line_or_an_entry_dated_long_after_the_night_waits_for_nothing(case, day, fees_per):
     """A fee, a kept remainder and a booked fee of another year: breaks at once, and marked."""
     case.ruled(ledger={"fees_per": fees_per}, calendar={"timezone": "America/New_York"}).ledger()
     ahead = {"settled_on": day, **KEYLESS}
@@ -160,9 +152,7 @@ def _codes(result: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("amount", [300, 301])
-def test_a_stray_adjustment_under_the_key_of_a_group_has_an_id_of_its_own(
-    case: Any, amount: int
-) -> None:
+def test_a_stray_adjustment_under_the_key_of_a_group_has_an_id_of_its_own(case, amount):
     """An adjustment that closes nothing stands alone, and no two breaks share an id."""
     _differing(case).entry("adjustment", order_no="fees:EUR", amount=amount)
     result = case.proven()
@@ -172,7 +162,7 @@ def test_a_stray_adjustment_under_the_key_of_a_group_has_an_id_of_its_own(
 
 
 @pytest.mark.parametrize(("name", "closes"), [("A1", False), ("fees:EUR:A1", True)])
-def test_an_order_names_no_group_of_fees(case: Any, name: str, *, closes: bool) -> None:
+def test_an_order_names_no_group_of_fees(case, name, *, closes):
     """Only the key of a group or a batch is its name: an order's own adjustment stays with it."""
     _differing(case).ruled(ledger={"fees_per": "payment"})
     result = case.entry("adjustment", order_no=name, amount=300).proven()
@@ -181,7 +171,7 @@ def test_an_order_names_no_group_of_fees(case: Any, name: str, *, closes: bool) 
 
 
 @pytest.mark.parametrize("label", ["2026-13", "0000-10", "9999-12", "２０２６-10"])  # noqa: RUF001
-def test_a_reference_that_is_no_month_is_none(case: Any, label: str) -> None:
+def test_a_reference_that_is_no_month_is_none(case, label):
     """A fee whose reference only looks like a month is of the month that it is booked in."""
     _differing(case).ruled(ledger={"fees_per": "month"})
     result = case.entry("fee", amount=300, reference_no=label).proven()
@@ -197,7 +187,7 @@ def _held(case: Any) -> Any:
     return case.line("payout", gross=0, batch_id="B3", settled_on="2026-11-18", **ALONE)
 
 
-def test_payable_held_back_and_reserve_have_their_oldest_day(case: Any) -> None:
+def test_payable_held_back_and_reserve_have_their_oldest_day(case):
     """Payable counts open batches and what is held; a debt takes off it and is of no age."""
     result = _held(case).line("payout", gross=50, batch_id="B4", settled_on="2026-11-17", **ALONE)
     result.line("adjustment", gross=450, batch_id="B4", settled_on="2026-11-17", **ALONE)
@@ -211,7 +201,7 @@ def test_payable_held_back_and_reserve_have_their_oldest_day(case: Any) -> None:
     )
 
 
-def test_fees_are_those_of_lines_and_of_entries_less_their_reversals(case: Any) -> None:
+def test_fees_are_those_of_lines_and_of_entries_less_their_reversals(case):
     """An entry that is there twice counts once; another currency stands by itself."""
     _held(case).entry("fee", amount=500, **ALONE, entry_id="F1")
     case.entry("fee", amount=500, **ALONE, entry_id="F1")
@@ -222,7 +212,7 @@ def test_fees_are_those_of_lines_and_of_entries_less_their_reversals(case: Any) 
     assert [row.difference for row in fees] == [-50, -7]
 
 
-def test_sums_over_accounts_keep_the_oldest_day() -> None:
+def test_sums_over_accounts_keep_the_oldest_day():
     """Page one has one line a currency."""
     rows = [
         Holding("M", account, "EUR", payable=HeldPart(amount, since))

@@ -1,6 +1,5 @@
 """Proposed journals: balanced, from breaks that booking answers, never twice."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -54,7 +53,7 @@ PROPOSED = {
 
 
 @pytest.mark.parametrize("rows", PROPOSED)
-def test_what_is_proposed(case: Any, rows: str) -> None:
+def test_what_is_proposed(case, rows):
     """Two equal lines between the clearing account and that of the kind of entry, or none."""
     journal = lines_of(journals_of(Written("", "", tuple(rows.split(" / ")), "").build(case)))
 
@@ -65,7 +64,7 @@ def test_what_is_proposed(case: Any, rows: str) -> None:
     assert pairs == PROPOSED[rows]
 
 
-def test_without_accounts_nothing_is_proposed(case: Any) -> None:
+def test_without_accounts_nothing_is_proposed(case):
     """No account is ever guessed."""
     result = case.order().payment().ledger().run()
 
@@ -73,7 +72,7 @@ def test_without_accounts_nothing_is_proposed(case: Any) -> None:
     assert "proposed journals, T12: the rules name no [journal.accounts]" in result.not_covered
 
 
-def test_the_id_is_that_of_the_break_with_a_version(case: Any) -> None:
+def test_the_id_is_that_of_the_break_with_a_version(case):
     """The same break is the same journal night after night, so that an import can refuse it."""
     result = case.order().payment().ledger().ruled(journal={"accounts": ACCOUNTS}).run()
 
@@ -81,7 +80,7 @@ def test_the_id_is_that_of_the_break_with_a_version(case: Any) -> None:
     assert {*result.journals["date"]} == {"2026-11-20"}
 
 
-def test_an_exported_journal_is_never_proposed_again(case: Any) -> None:
+def test_an_exported_journal_is_never_proposed_again(case):
     """While it waits for the ledger nothing is proposed; once booked, a new difference is new."""
     case.order().payment().ledger()
     name = journals_of(case)["break_id"].iloc[0]
@@ -93,7 +92,7 @@ def test_an_exported_journal_is_never_proposed_again(case: Any) -> None:
     assert {*after["journal_id"]} == {f"{name}-EUR-2"}
 
 
-def test_booked_is_what_the_ledger_shows(case: Any, new_case: Callable[[], Any]) -> None:
+def test_booked_is_what_the_ledger_shows(case, new_case):
     """An exported journal counts as booked once its break has no effect on the ledger any more."""
     before = case.order().payment().ledger().run()
     after = new_case().order().payment().entry().run()
@@ -103,7 +102,7 @@ def test_booked_is_what_the_ledger_shows(case: Any, new_case: Callable[[], Any])
     assert shown_in_the_books(after.effects, exported=handed) == handed
 
 
-def test_what_two_people_wrote_off_is_not_booked_as_well(case: Any) -> None:
+def test_what_two_people_wrote_off_is_not_booked_as_well(case):
     """A write-off and a journal for one break would put the ledger wrong by its amount."""
     case.order().payment().ledger().ruled(journal={"accounts": ACCOUNTS})
     name = journals_of(case)["break_id"].iloc[0]
@@ -118,9 +117,7 @@ ENTRY_OF_ACCOUNT = {"8400": "capture", "8700": "refund", "6930": "chargeback", "
 BOOKED_AS_A_DEBIT = frozenset({"refund", "chargeback", "payout"})
 
 
-def test_after_the_journals_are_booked_nothing_is_left_of_their_breaks_in_the_books(
-    case: Any,
-) -> None:
+def test_after_the_journals_are_booked_nothing_is_left_of_their_breaks_in_the_books(case):
     """Of a thousand random sets: each line is entered as its kind, and no difference remains."""
     case, planted = a_thousand(case, seed=7, covered=True)
     case.ruled(journal={"accounts": ACCOUNTS})

@@ -41,7 +41,7 @@ def entry(number: int, *, foreign: str, stated: int, amount: int, at: str) -> di
     }
 
 
-def test_each_entry_is_held_against_the_rate_of_its_own_day() -> None:
+def test_each_entry_is_held_against_the_rate_of_its_own_day():
     """DuckDB joins the newest rate that is good on the local day, and comes to the same gaps."""
     chance = Random(19)
     rows = []
@@ -90,7 +90,7 @@ def test_each_entry_is_held_against_the_rate_of_its_own_day() -> None:
     assert len(found) < len(rows) - 100
 
 
-def test_what_no_rate_is_held_against_is_told_by_pair() -> None:
+def test_what_no_rate_is_held_against_is_told_by_pair():
     """Too old, not declared at all: how many entries, and of which day the first is."""
     rows = [
         entry(1, foreign="USD", stated=100, amount=90, at="2026-11-12T12:00:00Z"),

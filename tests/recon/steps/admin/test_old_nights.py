@@ -132,9 +132,7 @@ def is_what_is_stored(files: set[str]) -> bool:
     return files - manifests == STORED_FILES and len(manifests) >= 5
 
 
-def test_only_a_night_that_nobody_needs_goes_and_the_rest_says_why_it_stays(
-    aged: Merchant,
-) -> None:
+def test_only_a_night_that_nobody_needs_goes_and_the_rest_says_why_it_stays(aged):
     root = Path(archive_of(aged).shown)
     before = files_of(root)
 
@@ -149,9 +147,7 @@ def test_only_a_night_that_nobody_needs_goes_and_the_rest_says_why_it_stays(
     assert (dates(aged), spared(aged).notes) == ([], ())
 
 
-def test_what_goes_is_in_the_history_and_manifests_breaks_totals_and_words_stay(
-    aged: Merchant,
-) -> None:
+def test_what_goes_is_in_the_history_and_manifests_breaks_totals_and_words_stay(aged):
     """Who, when, how many, bytes and the hash of the list; what stays still verifies."""
     folder, others = night_folder(aged), files_of(night_folder(aged, BROKEN))
     went = {name: (folder / name).stat().st_size for name in files_of(folder)}
@@ -198,7 +194,7 @@ def signed(merchant: Merchant, folder: Path) -> None:
         bind(connection, run, sealed=[sealed], environment=environment)
 
 
-def test_what_people_put_their_names_under_stays(aged: Merchant) -> None:
+def test_what_people_put_their_names_under_stays(aged):
     """Their name is under that very file."""
     folder = night_folder(aged)
     signed(aged, folder)
@@ -230,7 +226,7 @@ def asked(environment: Environment, run_id: str) -> Iterator[Callable[[], object
     )
 
 
-def test_whoever_asks_for_a_night_that_went_is_told_so_in_one_sentence(aged: Merchant) -> None:
+def test_whoever_asks_for_a_night_that_went_is_told_so_in_one_sentence(aged):
     """Workbook, compare-again, diff, what-if, sql and statement; none calls it lost."""
     run_id = night_folder(aged).name
     deleted(aged)
@@ -256,7 +252,7 @@ def test_whoever_asks_for_a_night_that_went_is_told_so_in_one_sentence(aged: Mer
         assert {run_id in part.path for part in kept} == {False}
 
 
-def test_a_folder_that_is_only_missing_is_lost(aged: Merchant) -> None:
+def test_a_folder_that_is_only_missing_is_lost(aged):
     """Nothing in the history lets it go, so it is no retention; of one that went the same holds."""
     shutil.rmtree(night_folder(aged, BROKEN))
     deleted(aged)
@@ -270,7 +266,7 @@ def test_a_folder_that_is_only_missing_is_lost(aged: Merchant) -> None:
     assert any(BUSINESS_DATE in each for each in checked(aged).problems)
 
 
-def test_a_month_that_is_open_again_keeps_its_nights(aged: Merchant) -> None:
+def test_a_month_that_is_open_again_keeps_its_nights(aged):
     """Its statement reads them."""
     reopened(aged, name="dan")
     reopened(aged, name="anna")
@@ -304,9 +300,7 @@ def ending(point: str, *, count: int) -> Callable[[str], None]:
         ("removed a file of a night", 9, DAYS_STORED),
     ],
 )
-def test_whoever_is_killed_in_between_is_finished_by_the_next_call(
-    point: str, count: int, days: int, aged: Merchant
-) -> None:
+def test_whoever_is_killed_in_between_is_finished_by_the_next_call(point, count, days, aged):
     """The word stands before the first byte goes; the night counts as let go from there on.
 
     Also under a longer retention: what is kept then is of nights that are there.
@@ -325,7 +319,7 @@ def test_whoever_is_killed_in_between_is_finished_by_the_next_call(
         assert [each.run_id for each in all_purged(connection)] == [*purged_run_ids(connection)]
 
 
-def test_of_a_night_that_was_let_go_files_are_left_and_no_folder_stays(aged: Merchant) -> None:
+def test_of_a_night_that_was_let_go_files_are_left_and_no_folder_stays(aged):
     """An archive that fails after the word stood: the sentence says which of both it is."""
 
     def fail(point: str) -> None:
@@ -338,7 +332,7 @@ def test_of_a_night_that_was_let_go_files_are_left_and_no_folder_stays(aged: Mer
     assert deleted(aged) == ()
 
 
-def test_a_live_night_after_one_was_let_go_is_proven(aged: Merchant) -> None:
+def test_a_live_night_after_one_was_let_go_is_proven(aged):
     """No step of a night reads what went: it asks, compares, is proven by SQL, and verifies."""
     assert deleted(aged) == ()
     kept = files_of(night_folder(aged))
@@ -416,7 +410,7 @@ CHANGES: dict[str, tuple[Change, str]] = {
 
 
 @pytest.mark.parametrize("what", CHANGES)
-def test_what_speaks_against_it_keeps_the_night(what: str, aged: Merchant) -> None:
+def test_what_speaks_against_it_keeps_the_night(what, aged):
     """Every byte is looked at before the first file goes; who only looks is told the same."""
     change, reason = CHANGES[what]
     before = files_of(night_folder(aged))
@@ -438,9 +432,7 @@ MEANWHILE = {
 
 
 @pytest.mark.parametrize("what", MEANWHILE)
-def test_what_happens_while_its_bytes_are_read_keeps_the_night(
-    what: str, aged: Merchant, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_happens_while_its_bytes_are_read_keeps_the_night(what, aged, monkeypatch):
     """Reading a folder holds nobody up who writes: the transaction that lets it go asks again."""
     change, reason = MEANWHILE[what]
 
@@ -455,7 +447,7 @@ def test_what_happens_while_its_bytes_are_read_keeps_the_night(
     assert went(aged) == 0
 
 
-def test_a_night_at_work_keeps_the_folders_of_its_account(aged: Merchant) -> None:
+def test_a_night_at_work_keeps_the_folders_of_its_account(aged):
     """It may read them, and may open what they are the evidence of."""
     with (
         aged.environment() as environment,
@@ -476,9 +468,7 @@ def test_a_night_at_work_keeps_the_folders_of_its_account(aged: Merchant) -> Non
 
 
 @pytest.mark.parametrize("what", ["a byte", "a file"])
-def test_what_was_not_let_go_does_not_go_with_what_an_ended_call_left(
-    what: str, aged: Merchant
-) -> None:
+def test_what_was_not_let_go_does_not_go_with_what_an_ended_call_left(what, aged):
     """The word was given for what was sealed; another file, or other bytes, stay and are named."""
     with pytest.raises(EndedError):
         deleted(aged, crash_point=ending("purged a night", count=1))
@@ -490,7 +480,7 @@ def test_what_was_not_let_go_does_not_go_with_what_an_ended_call_left(
     assert files_of(night_folder(aged)) == before
 
 
-def test_a_night_that_was_let_go_is_not_signed_any_more(aged: Merchant) -> None:
+def test_a_night_that_was_let_go_is_not_signed_any_more(aged):
     """Nobody puts a name under what nobody can look at."""
     run_id = night_folder(aged).name
     deleted(aged)
@@ -499,13 +489,13 @@ def test_a_night_that_was_let_go_is_not_signed_any_more(aged: Merchant) -> None:
     assert checked(aged, run_id).problems == ()
 
 
-def test_only_so_many_nights_go_at_once(aged: Merchant, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_so_many_nights_go_at_once(aged, monkeypatch):
     monkeypatch.setattr(keeping, "NIGHTS_AT_ONCE", 0)
     assert dates(aged) == []
     assert "0 nights go at once, the next time takes the rest" in notes(aged)
 
 
-def test_a_night_is_old_a_day_after_its_last_day(aged: Merchant) -> None:
+def test_a_night_is_old_a_day_after_its_last_day(aged):
     """By its business date; and by when it ran, which is later."""
     day = datetime.fromisoformat(BUSINESS_DATE).replace(tzinfo=UTC)
     age = (aged.now - day).days
@@ -517,7 +507,7 @@ def test_a_night_is_old_a_day_after_its_last_day(aged: Merchant) -> None:
     assert age > DAYS_STORED
 
 
-def test_the_books_that_are_the_newest_keep_the_night_that_read_them(aged: Merchant) -> None:
+def test_the_books_that_are_the_newest_keep_the_night_that_read_them(aged):
     """A night without books asks them what shoppers' banks took back."""
     run_id = night_folder(aged).name
     aged.as_owner(delete(run_source).where(run_source.c.run_id != run_id))
@@ -526,7 +516,7 @@ def test_the_books_that_are_the_newest_keep_the_night_that_read_them(aged: Merch
     assert f"({BUSINESS_DATE}): its books are the newest that were read" in notes(aged)
 
 
-def test_answers_about_another_account_stay_while_its_money_is_open(aged: Merchant) -> None:
+def test_answers_about_another_account_stay_while_its_money_is_open(aged):
     """A night asks its merchant's other accounts too: it may be what ends a doubt of theirs."""
     run_id = night_folder(aged).name
     with aged.environment() as environment, environment.store.reading() as connection:
@@ -547,7 +537,7 @@ def test_answers_about_another_account_stay_while_its_money_is_open(aged: Mercha
     assert f"a case of {MERCHANT}/{SIBLING} from before is still open" in notes(aged)
 
 
-def test_a_doubt_that_is_younger_than_the_nights_answers_keeps_them(aged: Merchant) -> None:
+def test_a_doubt_that_is_younger_than_the_nights_answers_keeps_them(aged):
     """A night that ran over the last instant: its instruction is younger, and so are answers."""
     run_id = night_folder(aged).name
     with aged.environment() as environment, environment.store.reading() as connection:

@@ -64,7 +64,7 @@ def doubtful_payout(paying_merchant: Any) -> Any:
     return paying_merchant
 
 
-def test_what_the_gateway_told_of_a_payout_stands_beside_its_doubt(doubtful_payout: Any) -> None:
+def test_what_the_gateway_told_of_a_payout_stands_beside_its_doubt(doubtful_payout):
     """Its kind, status, money, time and digest; no sentence promises that a night will ask."""
     (request_id,) = unfinished(doubtful_payout, "gateway_request_id")
     (before,) = [one for one in attention(doubtful_payout) if one.what.startswith("payout")]
@@ -81,7 +81,7 @@ def test_what_the_gateway_told_of_a_payout_stands_beside_its_doubt(doubtful_payo
     assert "name the message as evidence" in shown
 
 
-def test_messages_about_a_payment_stand_beside_the_doubt_of_its_capture(merchant: Any) -> None:
+def test_messages_about_a_payment_stand_beside_the_doubt_of_its_capture(merchant):
     """Of two payments in doubt each has those of its own transaction and kind, the newest three."""
     pair = [one for one in merchant.payments("authorised") if one.currency == "EUR"][:2]
     lines = [merchant.order(one, status="paid", action="capture") for one in pair]
@@ -112,7 +112,7 @@ def shown_message(merchant: Any) -> str:
     return str(digest)
 
 
-def test_a_decision_names_the_message_it_goes_by(doubtful_payout: Any) -> None:
+def test_a_decision_names_the_message_it_goes_by(doubtful_payout):
     """What it says is kept with the verdict of each; one about something else is refused."""
     (request_id,), (wanted,) = (
         unfinished(doubtful_payout, name) for name in ("gateway_request_id", "instruction_id")

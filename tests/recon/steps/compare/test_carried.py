@@ -160,9 +160,7 @@ def unreadable(truth: Truth) -> list[Row]:
 
 
 @pytest.mark.parametrize("seed", range(MONTHS))
-def test_two_runs_one_after_the_other_find_what_one_run_over_all_finds(
-    seed: int, tmp_path: Path
-) -> None:
+def test_two_runs_one_after_the_other_find_what_one_run_over_all_finds(seed, tmp_path):
     """Each planted break once, to the unit, and no other: in one piece and by --previous."""
     truth = truth_of(seed)
     truth.rows["settlement"] += unreadable(truth)
@@ -182,9 +180,7 @@ def test_two_runs_one_after_the_other_find_what_one_run_over_all_finds(
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_exports_that_overlap_are_the_one_export_of_all_their_lines(
-    seed: int, tmp_path: Path
-) -> None:
+def test_exports_that_overlap_are_the_one_export_of_all_their_lines(seed, tmp_path):
     """In any order, in one run or two; equal lines of one export stay as many as they are there."""
     truth, chance = truth_of(seed), random.Random(seed)
     others = {kind: rows for kind, rows in truth.rows.items() if kind != "settlement"}
@@ -237,9 +233,7 @@ def month(number: int, *, books: bool = True) -> Files:
 
 
 @pytest.mark.parametrize("fees_per", ["balance", "payment", "batch", "day", "month"])
-def test_books_that_begin_later_than_the_lines_show_no_false_break(
-    fees_per: str, tmp_path: Path
-) -> None:
+def test_books_that_begin_later_than_the_lines_show_no_false_break(fees_per, tmp_path):
     """What was settled before stands apart, with its sum, and the result says from when on."""
     rules = f'[ledger]\nfees_per = "{fees_per}"\n'
     run(tmp_path / "first", month(10, books=False), as_of="2026-10-31", rules=rules)
@@ -258,7 +252,7 @@ def test_books_that_begin_later_than_the_lines_show_no_false_break(
     assert [(fees.charged, fees.booked) for fees in result.gateway_holds.fees] == [(400, 400)]
 
 
-def test_since_when_the_books_are_there_is_handed_on(tmp_path: Path) -> None:
+def test_since_when_the_books_are_there_is_handed_on(tmp_path):
     """Fees and payouts that nobody booked since then stay breaks, though no entry of it comes."""
     early = month(10)
     early["ledger"] = [row for row in early["ledger"] if row["entry_type"] == "capture"]
@@ -269,7 +263,7 @@ def test_since_when_the_books_are_there_is_handed_on(tmp_path: Path) -> None:
     assert {*result.breaks["code"]} == {"FEE_BOOKED_DIFFERS", "PAYOUT_NOT_BOOKED"}
 
 
-def test_what_books_that_begin_later_lack_is_still_a_break(tmp_path: Path) -> None:
+def test_what_books_that_begin_later_lack_is_still_a_break(tmp_path):
     """A fee of their own time that nobody booked, and no more than that."""
     run(tmp_path / "first", month(10, books=False), as_of="2026-10-31")
     late = month(11)
@@ -280,7 +274,7 @@ def test_what_books_that_begin_later_lack_is_still_a_break(tmp_path: Path) -> No
     assert list(result.breaks["effect_ledger"]) == [-100]
 
 
-def test_what_was_settled_just_before_and_booked_late_is_even(tmp_path: Path) -> None:
+def test_what_was_settled_just_before_and_booked_late_is_even(tmp_path):
     """The last days before the ledger begins count where the ledger has them, and only those."""
     files = month(11)
     files["ledger"] = [
@@ -294,7 +288,7 @@ def test_what_was_settled_just_before_and_booked_late_is_even(tmp_path: Path) ->
     assert not result.matches["flags"].eq("before_books").any()
 
 
-def test_a_file_that_an_earlier_run_read_is_refused_by_its_name(tmp_path: Path) -> None:
+def test_a_file_that_an_earlier_run_read_is_refused_by_its_name(tmp_path):
     """Under any name, also by a run further on: its lines would count twice."""
     run(tmp_path / "october", month(10), as_of="2026-10-31")
     before = tmp_path / "october" / "out"
@@ -306,7 +300,7 @@ def test_a_file_that_an_earlier_run_read_is_refused_by_its_name(tmp_path: Path) 
             run(tmp_path / "again", again, previous=folder)
 
 
-def test_files_of_a_day_without_a_line_are_equal_and_no_repeat(tmp_path: Path) -> None:
+def test_files_of_a_day_without_a_line_are_equal_and_no_repeat(tmp_path):
     """Only a file that tells something is refused when it comes again."""
     quiet = {**month(10), "settlement": []}
     run(tmp_path / "first", quiet, as_of="2026-10-31")
@@ -319,8 +313,8 @@ def test_files_of_a_day_without_a_line_are_equal_and_no_repeat(tmp_path: Path) -
     [("B105", "GBP", {"fees:EUR"}), ("B105", "EUR", set()), ("", "EUR", set())],
 )
 def test_a_line_that_cannot_be_read_is_handed_on_until_its_batch_is_told_in_its_currency(
-    tmp_path: Path, batch: str, currency: str, unverified: set[str]
-) -> None:
+    tmp_path, batch, currency, unverified
+):
     """What a later file tells of the batch in another currency brings it again as little.
 
     A line that names no batch is of every batch of its file.
@@ -336,7 +330,7 @@ def test_a_line_that_cannot_be_read_is_handed_on_until_its_batch_is_told_in_its_
     assert {"fees:EUR"} & {*result.unverified["entry_id"]} == unverified
 
 
-def test_lines_handed_on_say_since_when_payments_must_be_settled(tmp_path: Path) -> None:
+def test_lines_handed_on_say_since_when_payments_must_be_settled(tmp_path):
     """A payment from before the first line of the later file is missing in it all the same."""
     run(tmp_path / "first", month(10), as_of="2026-10-31")
     late = month(11)
@@ -345,7 +339,7 @@ def test_lines_handed_on_say_since_when_payments_must_be_settled(tmp_path: Path)
     assert "SETTLEMENT_MISSING" in {*result.breaks["code"]}
 
 
-def test_lines_and_entries_are_handed_on_where_a_run_has_none(tmp_path: Path) -> None:
+def test_lines_and_entries_are_handed_on_where_a_run_has_none(tmp_path):
     """Without files of its own a run judges the lines so far, without books none of the entries."""
     run(tmp_path / "first", month(10), as_of="2026-10-31")
     calm = month(11)
@@ -380,13 +374,8 @@ def ran_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ],
 )
 def test_an_earlier_run_is_read_as_it_was_sealed_or_not_at_all(
-    ran_once: Path,
-    tmp_path: Path,
-    name: str,
-    content: str | None,
-    error: type[Exception],
-    told: str,
-) -> None:
+    ran_once, tmp_path, name, content, error, told
+):
     """A folder that lacks a file, or holds another, is no earlier run."""
     path = shutil.copytree(ran_once, tmp_path / "out") / name
     path.unlink()
@@ -396,7 +385,7 @@ def test_an_earlier_run_is_read_as_it_was_sealed_or_not_at_all(
         run(tmp_path, month(11), previous=tmp_path / "out")
 
 
-def test_a_run_into_the_same_folder_hands_on_nothing_of_an_older_one(ran_once: Path) -> None:
+def test_a_run_into_the_same_folder_hands_on_nothing_of_an_older_one(ran_once):
     """What is handed on is of the result beside it."""
     assert read_earlier_run(ran_once).lines is not None
     run(ran_once.parent, {kind: month(10)[kind] for kind in ("orders", "gateway")})

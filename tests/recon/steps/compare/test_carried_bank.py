@@ -125,7 +125,7 @@ def both_runs(
     return first, second
 
 
-def test_a_break_stays_open_without_the_old_file_and_ends_when_it_comes(tmp_path: Path) -> None:
+def test_a_break_stays_open_without_the_old_file_and_ends_when_it_comes(tmp_path):
     """One id through three runs: missing, still missing without a statement, arrived."""
     statements = two_statements(tmp_path / "bank", lacks="05")
     _, second = both_runs(tmp_path, statements)
@@ -153,7 +153,7 @@ def test_a_break_stays_open_without_the_old_file_and_ends_when_it_comes(tmp_path
     assert moved["movement"].tolist() == ["resolved"]
 
 
-def test_without_a_statement_a_run_says_up_to_which_day_it_is_covered(tmp_path: Path) -> None:
+def test_without_a_statement_a_run_says_up_to_which_day_it_is_covered(tmp_path):
     """Page one says that old statements are judged, and to which day each bank is covered."""
     _, second = both_runs(tmp_path, two_statements(tmp_path / "bank"))
     assert of_bank(second) == []
@@ -174,7 +174,7 @@ def test_without_a_statement_a_run_says_up_to_which_day_it_is_covered(tmp_path: 
     assert f"{said} main to {ENDS}." in notes
 
 
-def test_a_statement_told_again_in_another_file_counts_once(tmp_path: Path) -> None:
+def test_a_statement_told_again_in_another_file_counts_once(tmp_path):
     """The bank sends it once more, its rows in another order: nothing comes twice."""
     statements = two_statements(tmp_path / "bank")
     _, second = both_runs(tmp_path, statements)
@@ -189,7 +189,7 @@ def test_a_statement_told_again_in_another_file_counts_once(tmp_path: Path) -> N
     assert third.verdict == second.verdict
 
 
-def test_a_statement_is_read_once_more_when_more_of_it_is_ours(tmp_path: Path) -> None:
+def test_a_statement_is_read_once_more_when_more_of_it_is_ours(tmp_path):
     """Read before the settlement file that names its batch: it may be given again, and counts."""
     files = month(10)
     ours = entry(4900, "B105", who="Some clearing", on="2026-10-05")
@@ -216,7 +216,7 @@ def test_a_statement_is_read_once_more_when_more_of_it_is_ours(tmp_path: Path) -
     assert at_bank(later)["BATCH-105"] == "MATCHED"
 
 
-def test_nothing_of_other_people_but_their_sum_is_handed_on(tmp_path: Path) -> None:
+def test_nothing_of_other_people_but_their_sum_is_handed_on(tmp_path):
     """No text and no other side of theirs in any file of a result, and no entry by itself."""
     both_runs(tmp_path, two_statements(tmp_path / "bank", canary=CANARY))
     for folder in ("first", "second"):
@@ -231,7 +231,7 @@ def test_nothing_of_other_people_but_their_sum_is_handed_on(tmp_path: Path) -> N
         assert sorted(told.entries.loc[of_first, "text"]) == ["B105", "B106"]
 
 
-def test_a_statement_of_an_unknown_account_may_be_given_again(tmp_path: Path) -> None:
+def test_a_statement_of_an_unknown_account_may_be_given_again(tmp_path):
     """Nothing of it is handed on; when the rules name its account, it counts."""
     path = statement(tmp_path / "s.csv", 1, came("05", on="2026-10-05"), days=("2026-10-05", ENDS))
     other = RULES.replace(IBAN, "DE02120300000000202051")
@@ -244,7 +244,7 @@ def test_a_statement_of_an_unknown_account_may_be_given_again(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
-def test_months_made_from_the_truth_are_found_in_two_runs(seed: int, tmp_path: Path) -> None:
+def test_months_made_from_the_truth_are_found_in_two_runs(seed, tmp_path):
     """Every planted break of a month once, to the unit: its first half is known by --previous."""
     truth, chance = truth_of(seed), random.Random(seed)
     rules = RULES.replace("M/1", "M/A").replace("Gateway Ltd", "Gateway")
@@ -281,7 +281,7 @@ def test_months_made_from_the_truth_are_found_in_two_runs(seed: int, tmp_path: P
     assert Counter(of_bank(result)) == Counter(truth.key)
 
 
-def test_what_the_books_have_of_the_bank_is_carried_on(tmp_path: Path) -> None:
+def test_what_the_books_have_of_the_bank_is_carried_on(tmp_path):
     """An entry that the first run read is held against the bank by the second, as in one run."""
     statements = two_statements(tmp_path / "bank")
     files, rules = month(10), RULES + "[ledger]\nbank = true\n"

@@ -66,7 +66,7 @@ def text_of(merchant: Any, *, sheet: str = "Summary") -> str:
     return "\n".join(str(cell) for row in rows_of(merchant, sheet=sheet) for cell in row)
 
 
-def test_every_step_from_the_ledger_file_to_the_ledger_compared_is_told(merchant: Any) -> None:
+def test_every_step_from_the_ledger_file_to_the_ledger_compared_is_told(merchant):
     """The sum of the ledger, less each step by its name, is the ledger that was compared."""
     amount = float(booked(merchant))
     verdict = merchant.night(workbooks=workbooks())
@@ -95,9 +95,7 @@ def test_every_step_from_the_ledger_file_to_the_ledger_compared_is_told(merchant
 
 
 @pytest.mark.parametrize("lost", [books_bridge.SHARED_NUMBER, books_bridge.FILE])
-def test_a_step_that_is_not_told_makes_the_night_not_proven(
-    merchant: Any, monkeypatch: pytest.MonkeyPatch, lost: str
-) -> None:
+def test_a_step_that_is_not_told_makes_the_night_not_proven(merchant, monkeypatch, lost):
     """Money that leaves without a word leaves a difference."""
     booked(merchant)
     whole = books_bridge.books_of
@@ -114,9 +112,7 @@ def test_a_step_that_is_not_told_makes_the_night_not_proven(
     assert failing == {("T0", "ledger in money: file = compared, step by step")}
 
 
-def test_an_order_row_of_the_window_that_is_not_compared_leaves_a_difference(
-    merchant: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_order_row_of_the_window_that_is_not_compared_leaves_a_difference(merchant, monkeypatch):
     """It does not count as one from before the window: the window is counted by itself."""
     one, other = merchant.payments("captured")[:2]
     merchant.drop("orders.csv", merchant.order(one), merchant.order(other))
@@ -131,9 +127,7 @@ def test_an_order_row_of_the_window_that_is_not_compared_leaves_a_difference(
     assert [(one.id, one.left, one.right) for one in failing] == [("T2", 2, 1)]
 
 
-def test_a_break_that_the_night_before_stored_is_carried_forward(
-    merchant: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_break_that_the_night_before_stored_is_carried_forward(merchant, monkeypatch):
     """One that got lost between two nights leaves a difference, in number and in money."""
     booked(merchant)
     one = merchant.payments("captured")[0]
@@ -159,7 +153,7 @@ def test_a_break_that_the_night_before_stored_is_carried_forward(
     assert failing == {("T7", name, "count"), ("T7", name, "amount")}
 
 
-def test_a_healed_night_is_not_held_by_the_run_that_it_replaces(merchant: Any) -> None:
+def test_a_healed_night_is_not_held_by_the_run_that_it_replaces(merchant):
     """The night after a night that is not proven says so; that night, run again, does not."""
     merchant.night(workbooks=workbooks())
     with merchant.environment() as environment, environment.store.writing() as connection:

@@ -7,7 +7,7 @@ import pytest
 
 from recon.archive.schemas import SCHEMAS
 from recon.archive.step_folder import Manifest, sealed_step
-from recon.model.errors import ArchiveBrokenError, ReconError, UsageError
+from recon.model.errors import ArchiveBrokenError, UsageError
 from recon.model.nights import FINISH, Mode, StepSummary
 from recon.model.terms import Verdict
 from recon.sandbox import SandboxOptions
@@ -42,7 +42,7 @@ def files_of(merchant: Merchant, step: str) -> set[str]:
     return {entry.name for entry in manifest_of_step(merchant, step).files}
 
 
-def test_what_money_changed_stands_beside_what_was_known_before_it(merchant: Merchant) -> None:
+def test_what_money_changed_stands_beside_what_was_known_before_it(merchant):
     """The instruction before the capture stays sealed; the one after it is what was compared."""
     capture(merchant)
     merchant.night()
@@ -67,9 +67,7 @@ class _StoppedError(Exception):
         ("seal", ArchiveBrokenError, "put the night's folder back"),
     ],
 )
-def test_a_stopped_night_is_compared_as_it_was_chosen_or_not_at_all(
-    merchant: Merchant, changed: str, kind: type[ReconError], why: str
-) -> None:
+def test_a_stopped_night_is_compared_as_it_was_chosen_or_not_at_all(merchant, changed, kind, why):
     """Money was sent on what was sealed: other rules or a lost seal end it."""
     capture(merchant)
     how = {"workbooks": plain_workbooks()}
@@ -96,7 +94,7 @@ def test_a_stopped_night_is_compared_as_it_was_chosen_or_not_at_all(
     assert len(merchant.effects()) == 1
 
 
-def test_rows_of_orders_are_written_once(merchant: Merchant) -> None:
+def test_rows_of_orders_are_written_once(merchant):
     """They are compared as they were sealed; answers lie as they came until they are compared."""
     capture(merchant)
     merchant.night(mode=Mode.DRY_RUN)
@@ -141,7 +139,7 @@ def compared_entries(merchant: Merchant) -> int:
 
 
 @pytest.mark.parametrize("more", ["", OLD])
-def test_books_that_are_compared_whole_lie_once_on_the_disk(more: str, merchant: Merchant) -> None:
+def test_books_that_are_compared_whole_lie_once_on_the_disk(more, merchant):
     """The inputs name the ledger in place of a ledger of their own, unless a part is left out.
 
     The proof in SQL, `recon verify` and whoever compares the night again find them there.
@@ -158,7 +156,7 @@ def test_books_that_are_compared_whole_lie_once_on_the_disk(more: str, merchant:
     assert checked(merchant, "2026-11-20").problems == ()
 
 
-def test_books_that_were_read_anew_say_nothing_of_inputs_sealed_before(merchant: Merchant) -> None:
+def test_books_that_were_read_anew_say_nothing_of_inputs_sealed_before(merchant):
     """A run that is started again may find other books: what was compared stays what it was."""
     book(merchant)
     merchant.night()
@@ -186,9 +184,7 @@ def on_postgresql(tmp_path: Path, migrated_postgresql_url: str) -> Iterator[Merc
 
 @pytest.mark.postgresql
 @pytest.mark.skipif(ON_POSTGRESQL, reason="compares PostgreSQL with SQLite")
-def test_sqlite_and_postgresql_give_folders_of_the_same_content(
-    merchant: Merchant, on_postgresql: Merchant
-) -> None:
+def test_sqlite_and_postgresql_give_folders_of_the_same_content(merchant, on_postgresql):
     """The same night on either database says the same in each file, by the digest of its rows."""
     told = []
     for each in (merchant, on_postgresql):

@@ -162,9 +162,7 @@ def books(merchant: Merchant, *entries: tuple[str, str, str, str, str]) -> None:
             writer.writerow({**cells, "merchant_id": "100042", "account_id": account})
 
 
-def test_orders_are_sealed_in_the_room_of_their_file_and_of_nothing_beside(
-    merchant: Merchant,
-) -> None:
+def test_orders_are_sealed_in_the_room_of_their_file_and_of_nothing_beside(merchant):
     """What four times the orders take more is a part of what all sources at once would take."""
     few, many = (sealed_bytes(merchant, orders=orders) for orders in (20_000, 80_000))
     assert many - few < BYTES_AN_ORDER * 60_000
@@ -229,7 +227,7 @@ OBJECT_BYTES_A_LINE = 20
 """Of Python and numpy: the bytes of their file while it is read; nothing else grows with them."""
 
 
-def test_lines_take_the_room_of_their_file_and_of_no_frame(merchant: Merchant) -> None:
+def test_lines_take_the_room_of_their_file_and_of_no_frame(merchant):
     """What four times the lines take more; rows of Python stand for a few of them at a time."""
     place(merchant).mkdir()
     declare(merchant)
@@ -286,7 +284,7 @@ def newest_run(merchant: Merchant) -> Run:
     return run
 
 
-def test_what_came_since_money_moved_is_of_the_next_night(merchant: Merchant) -> None:
+def test_what_came_since_money_moved_is_of_the_next_night(merchant):
     """Neither orders nor books that are read meanwhile change what was sealed and is compared."""
     plain(merchant)
     books(merchant, ("L1", merchant.payments("captured")[0].order_no, "fee", "0.10", NEW))
@@ -312,7 +310,7 @@ def test_what_came_since_money_moved_is_of_the_next_night(merchant: Merchant) ->
         pd.testing.assert_frame_equal(getattr(again, frame), getattr(sealed, frame))
 
 
-def test_payments_from_before_the_opening_are_in_no_file(merchant: Merchant) -> None:
+def test_payments_from_before_the_opening_are_in_no_file(merchant):
     """What was settled of them and booked of that stays, of no payment; the rest is a sum."""
     opened_and_settled(merchant)
     merchant.move_money()

@@ -118,7 +118,7 @@ def asked(
         )
 
 
-def test_the_same_rules_give_the_same_results_to_the_byte(shop: Any) -> None:
+def test_the_same_rules_give_the_same_results_to_the_byte(shop):
     """Each night stands on the simulated one before it, and comes out as it was."""
     found, again = asked(shop), asked(shop)
 
@@ -129,7 +129,7 @@ def test_the_same_rules_give_the_same_results_to_the_byte(shop: Any) -> None:
     assert found.nights[0].breaks > 1
 
 
-def test_simulated_nights_are_those_that_would_have_been(begun: Any) -> None:
+def test_simulated_nights_are_those_that_would_have_been(begun):
     """Nights that ran under a tolerance, played without it, are those that ran without it."""
     ran = asked(begun(three_nights))
     played = asked(begun(tolerant_nights))
@@ -138,7 +138,7 @@ def test_simulated_nights_are_those_that_would_have_been(begun: Any) -> None:
     assert [night.digest for night in played.nights] == [night.digest for night in ran.nights]
 
 
-def test_what_other_rules_would_never_have_raised_is_named(shop: Any) -> None:
+def test_what_other_rules_would_never_have_raised_is_named(shop):
     """A tolerance takes one break of three nights away; its answer had been work for nothing.
 
     Nothing is moved, stored or signed: database and folders are the same bytes after it.
@@ -167,9 +167,7 @@ def test_what_other_rules_would_never_have_raised_is_named(shop: Any) -> None:
     assert [night.verdict for night in found.nights] == verdicts
 
 
-def test_nights_that_are_judged_again_without_a_break_are_not_proven(
-    shop: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nights_that_are_judged_again_without_a_break_are_not_proven(shop, monkeypatch):
     """What other rules come to is held against its files as a night is."""
     monkeypatch.setattr(module, "compare", losing_a_break(module.compare))
     found = asked(shop, TOLERANT)
@@ -186,7 +184,7 @@ def unanswered_night(merchant: Any) -> None:
     merchant.night(date="2026-11-21")
 
 
-def test_a_night_without_answers_is_the_same_and_says_that_nobody_judged_it(begun: Any) -> None:
+def test_a_night_without_answers_is_the_same_and_says_that_nobody_judged_it(begun):
     """Under any rules nothing of it can be judged: `the same` alone would praise the rules."""
     shop = begun(unanswered_night)
     sentences: list[str] = []
@@ -198,7 +196,7 @@ def test_a_night_without_answers_is_the_same_and_says_that_nobody_judged_it(begu
     assert sentences[1].endswith("the same, 3 not verified under any rules")
 
 
-def test_what_only_the_candidate_rules_do_not_verify_is_judged_otherwise(begun: Any) -> None:
+def test_what_only_the_candidate_rules_do_not_verify_is_judged_otherwise(begun):
     """`not verified under any rules` counts what the night did not verify either, and no more."""
     shop = begun(three_nights)
     sentences: list[str] = []
@@ -209,7 +207,7 @@ def test_what_only_the_candidate_rules_do_not_verify_is_judged_otherwise(begun: 
     assert sentences[0].endswith("; 3 classified differently")
 
 
-def test_rules_that_decide_what_a_night_reads_are_named(shop: Any) -> None:
+def test_rules_that_decide_what_a_night_reads_are_named(shop):
     """A longer window would have read other orders: its change is in no figure, and told."""
     found = asked(shop, "[window]\norders_days = 60\n")
 
@@ -225,15 +223,13 @@ def test_rules_that_decide_what_a_night_reads_are_named(shop: Any) -> None:
         (date(2026, 11, 23), date(2026, 11, 24), "no finished live night"),
     ],
 )
-def test_days_without_a_night_are_refused(shop: Any, first: date, last: date, said: str) -> None:
+def test_days_without_a_night_are_refused(shop, first, last, said):
     """No day, too many, and days on which nothing ran."""
     with pytest.raises(UsageError, match=said):
         asked(shop, first=first, last=last)
 
 
-def test_the_command_tells_it_and_writes_a_workbook(
-    shop: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_the_command_tells_it_and_writes_a_workbook(shop, monkeypatch, capsys, tmp_path):
     """Rules, kinds of changes with money, answered breaks, the digest; five sheets."""
     for name, value in shop.variables.items():
         monkeypatch.setenv(name, value)

@@ -63,7 +63,7 @@ def told(merchant: Any, *, pause: Any = None, **sleeping: Any) -> str:
         return ingest("run-1", environment=used, **sleeping).sentence
 
 
-def test_a_night_waits_for_a_file_that_comes_late(merchant: Any) -> None:
+def test_a_night_waits_for_a_file_that_comes_late(merchant):
     declare(merchant, EXPECTED)
     slept: list[float] = []
 
@@ -79,7 +79,7 @@ def test_a_night_waits_for_a_file_that_comes_late(merchant: Any) -> None:
     assert "expected" not in sentence
 
 
-def test_who_is_late_is_told_and_the_same_night_heals(merchant: Any) -> None:
+def test_who_is_late_is_told_and_the_same_night_heals(merchant):
     declare(merchant, EXPECTED)
     merchant.wait(hours=2)
     paid = merchant.payments("captured")
@@ -94,7 +94,7 @@ def test_who_is_late_is_told_and_the_same_night_heals(merchant: Any) -> None:
     assert _sources_with_rejects(merchant) == []
 
 
-def test_a_night_waits_no_longer_than_its_bound(merchant: Any) -> None:
+def test_a_night_waits_no_longer_than_its_bound(merchant):
     """A clock that stands still does not hold the night for ever."""
     declare(merchant, EXPECTED)
     looks: list[float] = []
@@ -102,9 +102,7 @@ def test_a_night_waits_no_longer_than_its_bound(merchant: Any) -> None:
     assert len(looks) <= 12 * 60
 
 
-def test_a_server_that_cannot_be_reached_is_told_and_the_night_goes_on(
-    merchant: Any, monkeypatch: Any
-) -> None:
+def test_a_server_that_cannot_be_reached_is_told_and_the_night_goes_on(merchant, monkeypatch):
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
     (merchant.folder / "known_hosts").write_text("")
@@ -125,9 +123,7 @@ password_env = "SFTP_PASSWORD"
     assert _rejects(merchant) == [f"sftp://u@127.0.0.1:{port}/out"]
 
 
-def test_a_file_that_somebody_writes_elsewhere_leaves_the_night_incomplete(
-    merchant: Any, monkeypatch: Any
-) -> None:
+def test_a_file_that_somebody_writes_elsewhere_leaves_the_night_incomplete(merchant, monkeypatch):
     """Nothing of it is read, its folder stands among the sources; the same night heals."""
     merchant.configure("merchants.toml", "settle_seconds = 5", instead_of="settle_seconds = 0")
     declare(
@@ -176,7 +172,7 @@ class _Uploading:
         return [self._text]
 
 
-def test_the_same_file_again_is_nothing_and_other_content_is_a_new_version(merchant: Any) -> None:
+def test_the_same_file_again_is_nothing_and_other_content_is_a_new_version(merchant):
     one, other = map(merchant.order, merchant.payments("captured")[:2])
     path = merchant.drop("orders.csv", one, one)
     assert told(merchant).startswith("1 new order files with 2 rows accepted and 0 rejected; 0 ")
@@ -209,9 +205,7 @@ def test_the_same_file_again_is_nothing_and_other_content_is_a_new_version(merch
     assert (files, rows) == ([first, ("copy.csv", 1, 0), ("orders.csv", 2, 0)], 6)
 
 
-def test_a_file_that_stays_in_the_inbox_is_read_once(
-    merchant: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_stays_in_the_inbox_is_read_once(merchant, monkeypatch):
     """By its hash alone it is known; what was refused, or is not in the archive, is read again."""
     place = with_archive(merchant)
     kept = merchant.drop("orders.csv", merchant.order(merchant.payments("captured")[0]))
@@ -240,7 +234,7 @@ def test_a_file_that_stays_in_the_inbox_is_read_once(
     assert again() == ["bad.csv"]
 
 
-def test_what_was_read_is_kept_unless_it_is_private(merchant: Any) -> None:
+def test_what_was_read_is_kept_unless_it_is_private(merchant):
     """Order files lie in the archive by hash; one with card numbers in any column does not."""
     place = with_archive(merchant)
     row = merchant.order(merchant.payments("captured")[0])
@@ -315,9 +309,7 @@ def _ingested(merchant: Any) -> str:
     return next(step.sentence for step in merchant.told if step.step == "ingest")
 
 
-def test_the_night_goes_on_without_a_file_that_broke_its_reader(
-    merchant: Any, tries: list[str]
-) -> None:
+def test_the_night_goes_on_without_a_file_that_broke_its_reader(merchant, tries):
     orders = [merchant.order(one) for one in merchant.payments("captured")[:5]]
     merchant.drop("a-good.csv", *orders[:2])
     merchant.drop("z-good.csv", *orders[2:4])
@@ -338,9 +330,7 @@ def test_the_night_goes_on_without_a_file_that_broke_its_reader(
     assert "refused as a whole" not in _ingested(merchant)
 
 
-def test_the_same_content_is_not_tried_again_wherever_it_lies(
-    merchant: Any, tries: list[str]
-) -> None:
+def test_the_same_content_is_not_tried_again_wherever_it_lies(merchant, tries):
     (merchant.inbox / "bomb.csv").write_text(NOTES)
     merchant.night(mode=Mode.DRY_RUN)
     assert tries == ["bomb.csv"]
@@ -360,7 +350,7 @@ def test_the_same_content_is_not_tried_again_wherever_it_lies(
     assert "ledger.csv was not read: this content is set aside (bomb.csv " in books
 
 
-def test_somebody_may_let_it_be_tried_once_more(merchant: Any, tries: list[str]) -> None:
+def test_somebody_may_let_it_be_tried_once_more(merchant, tries):
     """By any name under which it was met; what breaks its reader again is set aside again."""
     (merchant.inbox / "bomb.csv").write_text(NOTES)
     merchant.night(mode=Mode.DRY_RUN)
@@ -429,7 +419,7 @@ def archived(merchant: Any) -> list[Path]:
     return [path for path in (merchant.folder / "kept").rglob("*") if path.is_file()]
 
 
-def test_what_a_query_gave_is_kept_by_its_hash_and_can_be_read_again(merchant: Any) -> None:
+def test_what_a_query_gave_is_kept_by_its_hash_and_can_be_read_again(merchant):
     """A year later the file of the archive gives the entries that the night compared."""
     told, (entries, source) = kept(merchant, books(merchant, ROW))
     (path,) = archived(merchant)
@@ -443,7 +433,7 @@ def test_what_a_query_gave_is_kept_by_its_hash_and_can_be_read_again(merchant: A
     assert again.drop(columns=places).equals(entries.drop(columns=places))
 
 
-def test_a_ledger_file_is_kept_as_it_was(merchant: Any) -> None:
+def test_a_ledger_file_is_kept_as_it_was(merchant):
     row = (*ROW[:6], "10.50", ROW[7])
     ledger = csv_file(merchant, row)
     _, (_, source) = kept(merchant, ledger)
@@ -453,7 +443,7 @@ def test_a_ledger_file_is_kept_as_it_was(merchant: Any) -> None:
 
 
 @pytest.mark.parametrize("make", [books, csv_file])
-def test_a_ledger_with_card_numbers_is_not_kept(merchant: Any, make: Any) -> None:
+def test_a_ledger_with_card_numbers_is_not_kept(merchant, make):
     """The night says so, with the column and never the number."""
     told, _ = kept(merchant, make(merchant, (CARD, *ROW[1:])))
     assert "it holds card numbers in column entry_id" in told
@@ -461,7 +451,7 @@ def test_a_ledger_with_card_numbers_is_not_kept(merchant: Any, make: Any) -> Non
     assert archived(merchant) == []
 
 
-def test_a_ledger_file_that_is_still_written_is_refused(merchant: Any) -> None:
+def test_a_ledger_file_that_is_still_written_is_refused(merchant):
     """Half of the ledger is worse than none."""
     ledger = csv_file(merchant, ROW)
 
@@ -510,7 +500,7 @@ def _books(merchant: Any, *, currency: str, rows: int) -> None:
     declared.write_text("\n".join(lines))
 
 
-def test_ten_rows_of_a_ledgers_query_are_read(merchant: Any) -> None:
+def test_ten_rows_of_a_ledgers_query_are_read(merchant):
     _books(merchant, currency="EUR", rows=500)
     check = _found(merchant, "ledger")
 
@@ -518,7 +508,7 @@ def test_ten_rows_of_a_ledgers_query_are_read(merchant: Any) -> None:
     assert f"{LEDGER_ROWS_MAX} of {LEDGER_ROWS_MAX} rows read can be taken" in check.sentence
 
 
-def test_a_ledger_whose_rows_would_be_refused_is_not_ok(merchant: Any) -> None:
+def test_a_ledger_whose_rows_would_be_refused_is_not_ok(merchant):
     _books(merchant, currency="EURO", rows=3)
     check = _found(merchant, "ledger")
 
@@ -537,9 +527,7 @@ def test_a_ledger_whose_rows_would_be_refused_is_not_ok(merchant: Any) -> None:
         ),
     ],
 )
-def test_an_inbox_file_that_a_night_would_refuse_is_not_ok(
-    merchant: Any, content: str, words: str
-) -> None:
+def test_an_inbox_file_that_a_night_would_refuse_is_not_ok(merchant, content, words):
     merchant.drop("good.csv", merchant.order(merchant.payments("captured")[0]))
     (merchant.inbox / "bad.csv").write_text(content)
     check = _found(merchant, "inbox")

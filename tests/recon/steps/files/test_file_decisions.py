@@ -65,7 +65,7 @@ def tampered(merchant: Any) -> None:
     assert merchant.night() is Verdict.INCOMPLETE
 
 
-def test_a_file_is_read_again_after_its_layout_was_corrected(merchant: Any) -> None:
+def test_a_file_is_read_again_after_its_layout_was_corrected(merchant):
     capture, paid = merchant.payments("authorised")[0], merchant.payments("captured")[0]
     rows = (
         merchant.order(paid, status="bezahlt"),
@@ -88,7 +88,7 @@ def test_a_file_is_read_again_after_its_layout_was_corrected(merchant: Any) -> N
     assert merchant.instruction_states() == {"confirmed": 1}
 
 
-def test_a_stray_file_that_was_let_go_leaves_its_night_whole(begun: Any) -> None:
+def test_a_stray_file_that_was_let_go_leaves_its_night_whole(begun):
     """INCOMPLETE until somebody says why it is no file of ours; the history keeps who and why."""
     merchant = begun(tampered)
     _echo(merchant, "dismiss", "notes.csv", reason="a colleague's note")
@@ -103,7 +103,7 @@ def test_a_stray_file_that_was_let_go_leaves_its_night_whole(begun: Any) -> None
         assert history.verify(connection)[1] == ""
 
 
-def test_another_content_under_the_name_counts_again(begun: Any) -> None:
+def test_another_content_under_the_name_counts_again(begun):
     """Who lets a file go says nothing of the next one that bears its name."""
     merchant = begun(tampered)
     _echo(merchant, "dismiss", "notes.csv")
@@ -112,7 +112,7 @@ def test_another_content_under_the_name_counts_again(begun: Any) -> None:
     assert merchant.night() is Verdict.INCOMPLETE
 
 
-def test_an_expected_file_that_never_came_is_let_go(merchant: Any) -> None:
+def test_an_expected_file_that_never_came_is_let_go(merchant):
     """Its night lacks it no longer; the next night expects its own."""
     declared = merchant.folder / "config" / "merchants.toml"
     expected = 'expected = [{ file = "x-{date}.csv", sender = "shop", expected_by = "01:00" }]\n'
@@ -133,9 +133,7 @@ def test_an_expected_file_that_never_came_is_let_go(merchant: Any) -> None:
         ("read_again", "notes.csv", " ", "say why in words"),
     ],
 )
-def test_a_word_that_does_not_fit_changes_nothing(
-    begun: Any, what: str, name: str, reason: str, words: str
-) -> None:
+def test_a_word_that_does_not_fit_changes_nothing(begun, what, name, reason, words):
     """Rows that were taken cannot be let go; no file and no reason are no word."""
     merchant = begun(tampered)
     with pytest.raises(UsageError, match=words):
@@ -143,7 +141,7 @@ def test_a_word_that_does_not_fit_changes_nothing(
     assert all(one.decision is None for one in _files(merchant).values())
 
 
-def test_where_people_are_declared_only_one_of_them_speaks_of_a_file(paying_merchant: Any) -> None:
+def test_where_people_are_declared_only_one_of_them_speaks_of_a_file(paying_merchant):
     """A free name, and a declared one without its code, change nothing; the code counts."""
     _stray(paying_merchant)
     paying_merchant.night()
@@ -182,7 +180,7 @@ def _forge(merchant: Any, file: KnownFile, *, said: str, reason: str) -> None:
 
 
 @pytest.mark.parametrize("event", [AGAIN, DISMISSED])
-def test_a_word_that_the_desk_did_not_sign_is_none(begun: Any, event: str) -> None:
+def test_a_word_that_the_desk_did_not_sign_is_none(begun, event):
     """With the night's login alone no file is read again and none is let go; verify names it."""
     merchant = begun(tampered)
     known = _files(merchant)
@@ -196,7 +194,7 @@ def test_a_word_that_the_desk_did_not_sign_is_none(begun: Any, event: str) -> No
     assert [one for one in problems if f"file {name} counts as {event} by Ann" in one]
 
 
-def test_a_word_counts_once_and_for_its_version_alone(merchant: Any) -> None:
+def test_a_word_counts_once_and_for_its_version_alone(merchant):
     """Said again in the history for a newer version, the same words count for nothing."""
     merchant.drop("orders.csv", merchant.order(merchant.payments("captured")[0]))
     merchant.night()

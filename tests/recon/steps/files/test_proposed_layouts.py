@@ -45,9 +45,7 @@ def of_texts(folder: Path, *texts: str | bytes, kind: str = "orders", **answers:
         ("bank-fr", '[[bank."NAME".layouts]]'),
     ],
 )
-def test_a_proposal_is_read_by_the_readers_of_a_night(
-    name: str, table: str, tmp_path: Path
-) -> None:
+def test_a_proposal_is_read_by_the_readers_of_a_night(name, table, tmp_path):
     """Where nothing is asked, every sample is read through the door as a night reads it."""
     proposal = proposed(tmp_path, name, 0, 1)
     assert proposal.text.startswith(table)
@@ -55,7 +53,7 @@ def test_a_proposal_is_read_by_the_readers_of_a_night(
     assert [file.source.rows_rejected for file in proposal.checked if file.source] == [0, 0]
 
 
-def test_samples_of_one_layout_may_leave_its_encoding_and_quote_open(tmp_path: Path) -> None:
+def test_samples_of_one_layout_may_leave_its_encoding_and_quote_open(tmp_path):
     """A file of ASCII reads alike in every encoding, one without quotes by every quote."""
     header = "order_no;amount;currency;status;ordered_at;customer\n"
     row = "{};1.00;EUR;paid;2026-11-20T10:00:00Z;{}\n"
@@ -69,7 +67,7 @@ def test_samples_of_one_layout_may_leave_its_encoding_and_quote_open(tmp_path: P
     assert [file.source.rows_accepted for file in both.checked if file.source] == [2, 2]
 
 
-def test_a_column_of_signs_is_asked_where_no_amount_is_known(tmp_path: Path) -> None:
+def test_a_column_of_signs_is_asked_where_no_amount_is_known(tmp_path):
     """An answer for the amount does not answer of what the signs are."""
     rows = "A1;20.11.2026;bezahlt;H;1,00\nA2;21.11.2026;bezahlt;S;2,00\n"
     asked = of_texts(tmp_path, "Bestellnummer;Datum;Status;Vorzeichen;Preis\n" + rows)
@@ -84,7 +82,7 @@ def test_a_column_of_signs_is_asked_where_no_amount_is_known(tmp_path: Path) -> 
         of_texts(tmp_path, text, **decided | {"sign.amount": "Status"})
 
 
-def test_an_answer_that_no_layout_can_have_is_refused(tmp_path: Path) -> None:
+def test_an_answer_that_no_layout_can_have_is_refused(tmp_path):
     """The key is named, so that a person sees what was mistyped."""
     text = "order_no,ordered_at,amount,currency,status\nA1,2026-11-20T10:00:00Z,1.00,EUR,paid\n"
     for key in ("ordered_at", "amount", "status", "merchant_id", "no_such"):
@@ -96,7 +94,7 @@ def test_an_answer_that_no_layout_can_have_is_refused(tmp_path: Path) -> None:
         of_texts(tmp_path, text, delimiter__sign=";")
 
 
-def test_a_row_that_a_night_would_refuse_makes_a_proposal_unusable(tmp_path: Path) -> None:
+def test_a_row_that_a_night_would_refuse_makes_a_proposal_unusable(tmp_path):
     export = made(SHAPE["cents"], seed=0)
     path = tmp_path / export.name
     path.write_bytes(export.content + b"B-1,2026-01-01T00:00:00Z,12.5,EUR,paid\r\n")
@@ -128,9 +126,7 @@ PAID = "A{0},t{0},EUR,{0}.00,0,0,2026-11-20T10:00:00Z,r{0}\n"
     ],
     ids=["ledger", "gateway"],
 )
-def test_a_last_line_of_totals_is_held_against_the_rows(
-    kind: str, text: str, tmp_path: Path
-) -> None:
+def test_a_last_line_of_totals_is_held_against_the_rows(kind, text, tmp_path):
     """Books and lists of a gateway may end with one, and with other figures are refused."""
     proposal = of_texts(tmp_path, text, kind=kind)
     assert proposal.usable, proposal
@@ -142,7 +138,7 @@ def test_a_last_line_of_totals_is_held_against_the_rows(
     assert "declares 5 rows and has 4" in refused.refusal
 
 
-def test_what_was_captured_and_refunded_is_read_of_a_portal(tmp_path: Path) -> None:
+def test_what_was_captured_and_refunded_is_read_of_a_portal(tmp_path):
     """A column of refunds that is dropped makes a part refund one of no amount."""
     header = "order_no,transaction_id,currency,amount_cents,payment_status,query_result,"
     header += "transaction_date,reference_no,amount_refunded_cents,Captured\n"
@@ -158,7 +154,7 @@ def test_what_was_captured_and_refunded_is_read_of_a_portal(tmp_path: Path) -> N
     assert proposal.proposal.not_read == ()
 
 
-def test_a_number_of_a_document_is_the_entry_where_nothing_else_is(tmp_path: Path) -> None:
+def test_a_number_of_a_document_is_the_entry_where_nothing_else_is(tmp_path):
     text = LEDGER.replace("entry_id", "Belegnr.") + BOOKED.format(1) + BOOKED.format(2)
     proposal = of_texts(tmp_path, text, kind="ledger")
     assert proposal.usable, proposal
@@ -168,9 +164,7 @@ def test_a_number_of_a_document_is_the_entry_where_nothing_else_is(tmp_path: Pat
     assert "'Belegnr.'" in repeated.proposal.questions["columns.entry_id"]
 
 
-def test_amounts_of_several_currencies_beside_them_are_asked_by_their_lines(
-    tmp_path: Path,
-) -> None:
+def test_amounts_of_several_currencies_beside_them_are_asked_by_their_lines(tmp_path):
     """The question names the cause and a line of each."""
     text = "order_no;ordered_at;amount;currency;status\n"
     text += "A1;2026-11-20T10:00:00Z;164,16 EUR;EUR;paid\n"
@@ -206,9 +200,7 @@ def amounts_of(folder: Path, proposal: Proposed) -> list[int]:
         (False, "Winien;Ma", "minus"),
     ],
 )
-def test_the_side_of_an_entry_says_what_its_type_says(
-    names: str, captures: str, tmp_path: Path, *, turned: bool
-) -> None:
+def test_the_side_of_an_entry_says_what_its_type_says(names, captures, tmp_path, *, turned):
     """Books have debit and credit, seen from either account; the amount is taken without it."""
     header = SIDED.replace("Soll;Haben", names)
     if turned:
@@ -220,7 +212,7 @@ def test_the_side_of_an_entry_says_what_its_type_says(
     assert amounts_of(tmp_path, proposal) == AMOUNTS
 
 
-def test_the_sign_of_an_entry_says_what_its_type_says(tmp_path: Path) -> None:
+def test_the_sign_of_an_entry_says_what_its_type_says(tmp_path):
     """One column of signed amounts is read; a sign against the type refuses its row with both."""
     text = LEDGER + BOOKED.format(1) + BOOKED.format(2).replace("capture,EUR,", "refund,EUR,-")
     text += BOOKED.format(3).replace("capture,EUR,", "payout_reversal,EUR,")
@@ -238,7 +230,7 @@ def test_the_sign_of_an_entry_says_what_its_type_says(tmp_path: Path) -> None:
     assert reject.reason == "is plus, but fee must be minus in ledgers with captures in plus"
 
 
-def test_sides_that_contradict_each_other_are_asked(tmp_path: Path) -> None:
+def test_sides_that_contradict_each_other_are_asked(tmp_path):
     """A refund on the side of captures is somebody's to explain, with a line of each."""
     rows = "".join(SIDED_ROWS) + "E5;A3;refund;EUR;2026-11-20T10:00:00Z;7,00;\n"
     asked = of_texts(tmp_path, SIDED + rows, kind="ledger").proposal.questions
@@ -250,7 +242,7 @@ def test_sides_that_contradict_each_other_are_asked(tmp_path: Path) -> None:
     assert [reject.line for reject in checked.rejects] == [6]
 
 
-def test_numbers_of_two_accounts_are_no_sides(tmp_path: Path) -> None:
+def test_numbers_of_two_accounts_are_no_sides(tmp_path):
     """Each row of books that names both accounts has them filled; its amount is another column."""
     text = LEDGER.replace("booked_at", "booked_at,Soll,Haben")
     text += BOOKED.format(1).replace("\n", ",1200,8400\n")
@@ -262,7 +254,7 @@ def test_numbers_of_two_accounts_are_no_sides(tmp_path: Path) -> None:
 TOTALLED = "Buchungsnummer;Auftragsnummer;Art;WKZ;Buchungsdatum;Betrag\n"
 
 
-def test_a_sum_in_a_last_line_is_held_as_its_count_is(tmp_path: Path) -> None:
+def test_a_sum_in_a_last_line_is_held_as_its_count_is(tmp_path):
     """The cell that is what all rows come to, with their signs: another one refuses the file."""
     entry = "{};A1;{};EUR;2026-11-20T10:00:00Z;{}\n"
     rows = entry.format("E1", "capture", "129,99") + entry.format("E2", "refund", "-29,99")
@@ -288,16 +280,14 @@ def test_a_sum_in_a_last_line_is_held_as_its_count_is(tmp_path: Path) -> None:
         ("A1;EUR;10,00\nA2;EUR;5,00\n", ""),
     ],
 )
-def test_a_last_line_that_is_no_sum_is_held_to_nothing(
-    rows: str, last: str, tmp_path: Path
-) -> None:
+def test_a_last_line_that_is_no_sum_is_held_to_nothing(rows, last, tmp_path):
     """What is not what the rows of one currency come to may be something else."""
     text = "order_no;currency;amount;status;ordered_at\n"
     text += rows.replace("\n", ";paid;2026-11-20T10:00:00Z\n") + f"Summe;;{last};;\n"
     assert of_texts(tmp_path, text).proposal.layout["trailer"] == {"word": "Summe"}
 
 
-def test_each_row_of_a_portal_is_a_payment_that_the_gateway_has(tmp_path: Path) -> None:
+def test_each_row_of_a_portal_is_a_payment_that_the_gateway_has(tmp_path):
     """It has no column of results; a time is asked by the first line that has it."""
     text = "Transaktions-ID;H\u00e4ndlerreferenz;Zeitpunkt;Bruttobetrag (Cent);W\u00e4hrung;Status;"
     text += "Erstattet (Cent);Referenz\n"

@@ -133,7 +133,7 @@ def files(merchant: Any) -> dict[str, tuple[int, ...]]:
     }
 
 
-def test_what_a_dry_run_read_of_settlement_is_judged_by_the_live_night(settling: Any) -> None:
+def test_what_a_dry_run_read_of_settlement_is_judged_by_the_live_night(settling):
     """A settlement file tells of days, not of nights: its lines count whoever read it first."""
     first, second = booked(settling, 2)
     lines = [line(first), line(second, gross="1.00")]
@@ -149,8 +149,8 @@ def test_what_a_dry_run_read_of_settlement_is_judged_by_the_live_night(settling:
 
 
 def test_a_file_that_changes_before_it_is_archived_is_refused_and_ends_no_night(
-    settling: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    settling, monkeypatch
+):
     """The file alone is refused, as an order file is; whole, it is taken by the next night."""
     path = settling.folder / "config" / "merchants.toml"
     kept = f'archive = "{settling.folder / "kept"}"\ninbox ='
@@ -182,7 +182,7 @@ def stored_files(merchant: Any) -> list[Any]:
         return [source for source, _ in order_rows.files_of_night(connection, run)]
 
 
-def test_nothing_is_called_unsettled_before_the_files_are_there(settling: Any) -> None:
+def test_nothing_is_called_unsettled_before_the_files_are_there(settling):
     """A file that does not come makes its night INCOMPLETE; what is due after it waits for it.
 
     Later files do not end that wait, and the missing one does, though it tells of nothing.
@@ -207,7 +207,7 @@ def test_nothing_is_called_unsettled_before_the_files_are_there(settling: Any) -
     assert waits not in stored(settling).not_covered
 
 
-def test_the_folder_must_exist_and_be_its_own(merchant: Any) -> None:
+def test_the_folder_must_exist_and_be_its_own(merchant):
     declare(merchant)
     with pytest.raises(SourceMissingError, match=r"settlement\.inbox .* does not exist"):
         ingested(merchant, "first")
@@ -218,7 +218,7 @@ def test_the_folder_must_exist_and_be_its_own(merchant: Any) -> None:
         ingested(merchant, "second")
 
 
-def test_the_first_settled_day_begins_where_the_calendar_of_the_rules_says(settling: Any) -> None:
+def test_the_first_settled_day_begins_where_the_calendar_of_the_rules_says(settling):
     """A fee booked half an hour into that day, before midnight in UTC, is a fee of that day."""
     settling.configure("rules.toml", '\n[calendar]\ntimezone = "Europe/Berlin"\n')
     (payment,) = booked(settling, 1)
@@ -235,7 +235,7 @@ def test_the_first_settled_day_begins_where_the_calendar_of_the_rules_says(settl
 
 
 @pytest.mark.parametrize("fees_per", ["payment", "batch", "balance"])
-def test_fees_from_before_the_window_stay_with_their_payments(settling: Any, fees_per: str) -> None:
+def test_fees_from_before_the_window_stay_with_their_payments(settling, fees_per):
     """Nobody asks about these payments any more; the ledger has the fee of each, and all agree."""
     rules = settling.folder / "config" / "rules.toml"
     said = rules.read_text().replace("[window]", "[window]\nledger_days = 5", 1)
@@ -261,9 +261,7 @@ def test_fees_from_before_the_window_stay_with_their_payments(settling: Any, fee
         assert rebuild_night("2026-11-20", out=None, environment=environment).same
 
 
-def test_pay_outs_that_name_no_batch_are_held_by_amount_from_the_first_settled_day_on(
-    settling: Any,
-) -> None:
+def test_pay_outs_that_name_no_batch_are_held_by_amount_from_the_first_settled_day_on(settling):
     """One that was settled is booked, also some days before; others of the first days are older.
 
     What is older is opening balance with its money: 97.00 and 500.00 that the ledger paid out.
@@ -311,9 +309,7 @@ def notes(merchant: Any) -> tuple[str, ...]:
         return figures_of(run, result=stored(merchant), environment=environment).notes
 
 
-def test_a_line_that_could_not_be_read_leaves_its_batch_unsure_until_it_can_be(
-    settling: Any,
-) -> None:
+def test_a_line_that_could_not_be_read_leaves_its_batch_unsure_until_it_can_be(settling):
     """The nights after it judge nothing by what is left of a batch, however old; others they do.
 
     What one batch holds back is not paid out by another of which a line is missing here. What the

@@ -35,7 +35,7 @@ def _closed(*rows: dict[str, Any]) -> dict[str, list[str]]:
 @pytest.mark.parametrize(
     "otherwise", [{"payment_status": "4100"}, {"amount": 9_000}, {"currency": "USD"}]
 )
-def test_answers_that_contradict_each_other_close_the_payment(otherwise: dict[str, Any]) -> None:
+def test_answers_that_contradict_each_other_close_the_payment(otherwise):
     """One transaction in two rows, of one order or of two, whichever comes first: both wait."""
     for order in ("A-1", "A-2"):
         other = ROW | otherwise | {"order_no": order}
@@ -46,7 +46,7 @@ def test_answers_that_contradict_each_other_close_the_payment(otherwise: dict[st
             assert told["A-3"] == [""]
 
 
-def test_the_same_answer_about_two_orders_closes_nothing() -> None:
+def test_the_same_answer_about_two_orders_closes_nothing():
     assert _closed(ROW, ROW | {"order_no": "A-2"}) == {"A-1": [""], "A-2": [""]}
     found = payments_by_order([_shown(ROW, closed_because="a case")])
     assert [one.closed_because for one in found["A-1"]] == ["a case"]
@@ -61,9 +61,7 @@ def test_the_same_answer_about_two_orders_closes_nothing() -> None:
         pytest.param("O4", "T4", 0, id="nothing known"),
     ],
 )
-def test_both_sources_tell_of_the_same_movements(
-    order_no: str, transaction_id: str, wanted: int
-) -> None:
+def test_both_sources_tell_of_the_same_movements(order_no, transaction_id, wanted):
     settled = {("T1", "EUR"): 300, ("T2", "USD"): 5, ("T3", "EUR"): -1}
     booked = {("O1", "", "EUR"): 200, ("O9", "T1", "EUR"): 150, ("O3", "T3", "EUR"): 7}
     of_payment = larger_of(settled, booked=booked)
@@ -71,7 +69,7 @@ def test_both_sources_tell_of_the_same_movements(
     assert of_payment(order_no, transaction_id, "EUR", 1_000) == wanted
 
 
-def test_what_was_charged_back_is_not_refunded(merchant: Any) -> None:
+def test_what_was_charged_back_is_not_refunded(merchant):
     """One by a settlement file, one in the ledger by its order number; a third is refunded.
 
     A chargeback that was won back in the ledger bars nothing.

@@ -64,8 +64,8 @@ def _refunds(merchant: Any) -> list[str]:
     ("said", "sent", "shown"), [("applied", 3, "repeated"), ("not_applied", 2, "skipped")]
 )
 def test_a_number_that_does_not_fit_stops_refunds_until_two_people_closed_it(
-    merchant: Any, shown: str, said: str, sent: int
-) -> None:
+    merchant, shown, said, sent
+):
     """-01 then -03, or -01 twice: a case before the next refund, which waits until it is closed."""
     (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
     payment = next(one for one in merchant.payments("captured") if one.currency == "EUR")
@@ -99,7 +99,7 @@ def test_a_number_that_does_not_fit_stops_refunds_until_two_people_closed_it(
     assert not [one for one in _attention(merchant) if one.what == "refund contradicted"]
 
 
-def test_by_hand_a_number_that_does_not_fit_stops_the_next(merchant: Any) -> None:
+def test_by_hand_a_number_that_does_not_fit_stops_the_next(merchant):
     """The same holds for calls by hand, from the very next one on."""
     payment = next(one for one in merchant.payments("captured") if one.currency == "EUR")
 
@@ -123,7 +123,7 @@ def test_by_hand_a_number_that_does_not_fit_stops_the_next(merchant: Any) -> Non
     assert _refunds(merchant) == ["1.00", "2.00"]
 
 
-def test_an_effect_after_the_end_is_a_case_and_closes_the_payment(merchant: Any) -> None:
+def test_an_effect_after_the_end_is_a_case_and_closes_the_payment(merchant):
     paid = _ended_without_effect(merchant)
     merchant.post("/_sandbox/portal", {"action": "capture", "key": paid.order_no})
     merchant.wait(hours=24)
@@ -151,7 +151,7 @@ def test_an_effect_after_the_end_is_a_case_and_closes_the_payment(merchant: Any)
     assert merchant.instruction_states() == {"resolved_not_applied": 1, "approved": 1}
 
 
-def test_what_was_refused_and_took_effect_is_a_case(merchant: Any) -> None:
+def test_what_was_refused_and_took_effect_is_a_case(merchant):
     (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
     payment = merchant.payments("authorised")[0]
     merchant.drop("orders.csv", merchant.order(payment, status="paid", action="capture"))

@@ -13,7 +13,7 @@ from tests.recon.steps.approvals.test_verdicts import PEOPLE, say
 from tests.recon.webhooks.told import PAYMENT, REFUND, form
 
 
-def test_a_dry_run_ends_no_doubt(merchant: Any) -> None:
+def test_a_dry_run_ends_no_doubt(merchant):
     """Evidence that would end a doubt changes nothing in a dry run; the next live night ends it."""
     paid = merchant.payments("authorised")[:2]
     rows = [merchant.order(one, status="paid", action="capture") for one in paid]
@@ -32,7 +32,7 @@ def test_a_dry_run_ends_no_doubt(merchant: Any) -> None:
     assert merchant.instruction_states() == {"resolved_applied": 2}
 
 
-def test_a_dry_run_judges_no_kept_reply(merchant: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dry_run_judges_no_kept_reply(merchant, monkeypatch):
     """A reply kept before a crash stays unjudged in a dry run, whatever it would let pass."""
     paid = merchant.payments("authorised")[0]
     merchant.drop("orders.csv", merchant.order(paid, status="paid", action="capture"))
@@ -50,7 +50,7 @@ def test_a_dry_run_judges_no_kept_reply(merchant: Any, monkeypatch: pytest.Monke
     assert merchant.instruction_states() == {"confirmed": 1}
 
 
-def test_a_capture_that_did_not_happen_comes_again_once_where_that_is_wanted(merchant: Any) -> None:
+def test_a_capture_that_did_not_happen_comes_again_once_where_that_is_wanted(merchant):
     """In a later run, as a new instruction, and only while its file still asks for it."""
     merchant.configure("gateway.toml", "capture_replan = true\n")
     wanted, dropped = merchant.payments("authorised")[:2]
@@ -76,7 +76,7 @@ def _crash(*_: object, **__: object) -> None:
     raise KeyboardInterrupt
 
 
-def test_a_message_that_covers_the_state_ends_a_doubt_with_one_answer(merchant: Any) -> None:
+def test_a_message_that_covers_the_state_ends_a_doubt_with_one_answer(merchant):
     """Only of exactly this payment, and only where the signature covers what it says."""
     told, other_amount, not_signed = merchant.payments("authorised")[:3]
     rows = [
@@ -95,7 +95,7 @@ def test_a_message_that_covers_the_state_ends_a_doubt_with_one_answer(merchant: 
     assert merchant.instruction_states() == {"resolved_applied": 1, "in_doubt": 2}
 
 
-def test_a_later_refund_that_skips_a_number_brings_a_person(merchant: Any) -> None:
+def test_a_later_refund_that_skips_a_number_brings_a_person(merchant):
     """The gateway reported -02, and nobody reported -01: one that we do not know took effect."""
     paid = next(p for p in merchant.payments("captured") if p.currency == "EUR")
     merchant.drop("orders.csv", merchant.order(paid, status="refunded", action="refund"))
@@ -152,7 +152,7 @@ def _nights(merchant: Any, *minutes: int) -> dict[str, int]:
     return states
 
 
-def test_answers_from_before_a_doubt_are_no_evidence_whatever_their_date(merchant: Any) -> None:
+def test_answers_from_before_a_doubt_are_no_evidence_whatever_their_date(merchant):
     """Dry nights under a clock 12 hours ahead; three captures then move, and nobody answers.
 
     The last of them come more than a quarantine after the first: only the history says before.
@@ -174,7 +174,7 @@ def test_answers_from_before_a_doubt_are_no_evidence_whatever_their_date(merchan
     assert _nights(merchant, 6, 6) == {"resolved_applied": 3}
 
 
-def test_after_a_reboot_people_wait_again_too(merchant: Any) -> None:
+def test_after_a_reboot_people_wait_again_too(merchant):
     """Nobody is let through by the clock on the wall; whoever tries starts the new boot's wait."""
     merchant.configure("approvers.toml", PEOPLE)
     _doubt(merchant, LATE_EFFECT)
@@ -188,7 +188,7 @@ def test_after_a_reboot_people_wait_again_too(merchant: Any) -> None:
         assert not say("anna", "not_applied", environment)
 
 
-def test_without_a_date_a_machine_that_is_new_every_night_asks_people(merchant: Any) -> None:
+def test_without_a_date_a_machine_that_is_new_every_night_asks_people(merchant):
     """No clock says how old the doubt was at any answer: after three days people are asked."""
     _doubt(merchant, LATE_EFFECT)
     states = []

@@ -1,4 +1,3 @@
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -33,8 +32,8 @@ def closed_because(merchant: Merchant, environment: Environment) -> str:
 
 @pytest.mark.parametrize("name", [BEFORE_MONEY[0], BEFORE_MONEY[-1]])
 def test_money_waits_where_its_proof_died_and_leaves_once_with_the_next_one(
-    merchant: Merchant, killed_at: Callable[[str], list[int]], name: str
-) -> None:
+    merchant, killed_at, name
+):
     killed = killed_at(totals_in_sql._text(name).partition("\n")[0])
     capture(merchant)
     merchant.move_money()
@@ -60,9 +59,7 @@ def test_money_waits_where_its_proof_died_and_leaves_once_with_the_next_one(
         ("UPDATE instruction SET amount = 2 * amount", "T9 payments out of bounds: 1 is not 0"),
     ],
 )
-def test_what_does_not_tie_before_money_lets_nothing_leave(
-    merchant: Merchant, spoilt: str, red: str
-) -> None:
+def test_what_does_not_tie_before_money_lets_nothing_leave(merchant, spoilt, red):
     """Whatever else closes the gate: a capture of the night before, and one that was to leave."""
     capture(merchant)
     merchant.move_money()
@@ -93,9 +90,7 @@ def test_what_does_not_tie_before_money_lets_nothing_leave(
     assert red in settled(merchant)
 
 
-def test_a_word_that_the_desk_gave_and_the_database_lacks_closes_the_gate(
-    merchant: Merchant,
-) -> None:
+def test_a_word_that_the_desk_gave_and_the_database_lacks_closes_the_gate(merchant):
     with merchant.environment() as environment:
         published = merchant.folder / "published"
         Memory(published).save(name_of(environment.store), LastSignature(3, "signed"))
@@ -105,7 +100,7 @@ def test_a_word_that_the_desk_gave_and_the_database_lacks_closes_the_gate(
     assert "signed decision 3, and the database lacks it" in told
 
 
-def test_a_dry_run_says_that_sending_is_stopped(merchant: Merchant) -> None:
+def test_a_dry_run_says_that_sending_is_stopped(merchant):
     with merchant.environment() as environment:
         stop_sending(by="Ann", reason="odd orders", environment=environment)
     capture(merchant)
@@ -115,7 +110,7 @@ def test_a_dry_run_says_that_sending_is_stopped(merchant: Merchant) -> None:
     assert "sending stopped: sending was stopped by Ann" in settled(merchant)
 
 
-def test_sending_that_nobody_allowed_again_closes_the_gate(merchant: Merchant) -> None:
+def test_sending_that_nobody_allowed_again_closes_the_gate(merchant):
     """The switch says that it may, the history binds that, and two people never said so."""
     with merchant.environment() as environment:
         stop_sending(by="Ann", reason="odd orders", environment=environment)
@@ -125,7 +120,7 @@ def test_sending_that_nobody_allowed_again_closes_the_gate(merchant: Merchant) -
         assert sending_stopped(environment) is None
 
 
-def test_a_word_that_was_taken_out_of_the_database_closes_the_gate(merchant: Merchant) -> None:
+def test_a_word_that_was_taken_out_of_the_database_closes_the_gate(merchant):
     people = "".join(f'[approvers.{one}]\nname = "{one} B"\n' for one in ("bob", "cleo"))
     (merchant.folder / "config" / "approvers.toml").write_text(people)
     with merchant.environment() as environment:
@@ -139,7 +134,7 @@ def test_a_word_that_was_taken_out_of_the_database_closes_the_gate(merchant: Mer
         assert "endorsement 1 is gone" in closed_because(merchant, environment)
 
 
-def test_a_release_whose_words_are_gone_holds_what_gives_money(merchant: Merchant) -> None:
+def test_a_release_whose_words_are_gone_holds_what_gives_money(merchant):
     run_id = not_proven(merchant)
     for name in ("anna", "ben"):
         lift(name, run_id, merchant)

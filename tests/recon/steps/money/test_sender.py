@@ -308,7 +308,7 @@ PASSES: dict[str, Pass] = {
 
 
 @pytest.mark.parametrize("name", PASSES)
-def test_a_pass_writes_down_and_sends_in_its_order(name: str) -> None:
+def test_a_pass_writes_down_and_sends_in_its_order(name):
     case = PASSES[name]
     tape = Tape(*case.answers)
     for attribute, value in case.tape.items():
@@ -329,7 +329,7 @@ def _steps(tape: Tape) -> list[str]:
     return [one for one in tape.events if one.split()[0] in {"claim", "send", "until"}]
 
 
-def test_the_next_batch_waits_as_long_as_the_gateway_asked_and_is_not_claimed_before() -> None:
+def test_the_next_batch_waits_as_long_as_the_gateway_asked_and_is_not_claimed_before():
     tape = Tape(_busy(12))
     sent = _send(tape, *EACH_KIND)
 
@@ -340,7 +340,7 @@ def test_the_next_batch_waits_as_long_as_the_gateway_asked_and_is_not_claimed_be
     assert (sent.rows, sent.stop_reason) == (3, "")
 
 
-def test_batches_begin_an_interval_apart() -> None:
+def test_batches_begin_an_interval_apart():
     tape = Tape()
     _send(tape, *EACH_KIND, interval=0.2)
 
@@ -352,7 +352,7 @@ def test_batches_begin_an_interval_apart() -> None:
     ("ends_in", "sent_rows", "says"),
     [(60, 1, "asked to wait another 7200 s"), (0, 0, "time for sending was over")],
 )
-def test_no_wait_goes_beyond_the_end_of_the_run(ends_in: float, sent_rows: int, says: str) -> None:
+def test_no_wait_goes_beyond_the_end_of_the_run(ends_in, sent_rows, says):
     tape = Tape(_busy(7_200))
     sent = _send(tape, *EACH_KIND, ends_in=timedelta(seconds=ends_in))
 
@@ -362,7 +362,7 @@ def test_no_wait_goes_beyond_the_end_of_the_run(ends_in: float, sent_rows: int, 
     assert "night_deadline_seconds" in sent.stop_reason
 
 
-def test_a_process_that_is_told_to_end_waits_no_longer() -> None:
+def test_a_process_that_is_told_to_end_waits_no_longer():
     signals = iter(["", "", "SIGTERM"])
     tape = Tape(_busy(600))
     told, hour = (lambda: next(signals, "SIGTERM")), timedelta(hours=1)
@@ -373,7 +373,7 @@ def test_a_process_that_is_told_to_end_waits_no_longer() -> None:
     assert "received the signal to end (SIGTERM)" in sent.stop_reason
 
 
-def test_a_batch_refused_for_sure_goes_again_as_a_new_one_after_the_wait_three_times() -> None:
+def test_a_batch_refused_for_sure_goes_again_as_a_new_one_after_the_wait_three_times():
     tape = Tape(_busy(30), _busy(5), _busy(1))
     tape.outcomes = [ReplyOutcome.NOT_SENT] * 3
     sent = _send(tape, *EACH_KIND)
@@ -386,7 +386,7 @@ def test_a_batch_refused_for_sure_goes_again_as_a_new_one_after_the_wait_three_t
     assert "nothing could be sent 3 times in a row" in sent.stop_reason
 
 
-def test_what_names_a_payee_is_not_kept_of_a_reply() -> None:
+def test_what_names_a_payee_is_not_kept_of_a_reply():
     tape = Tape(RawReply(200, {}, f'{{"iban": "{IBAN}", "status": "1"}}'.encode(), AT))
     _send(tape, ONE)
 
@@ -394,7 +394,7 @@ def test_what_names_a_payee_is_not_kept_of_a_reply() -> None:
     assert b'"status": "1"' in tape.kept[0]
 
 
-def test_a_journal_that_leaves_out_what_is_in_no_batch_ends_the_night() -> None:
+def test_a_journal_that_leaves_out_what_is_in_no_batch_ends_the_night():
     tape = Tape()
     tape.stray = {"i9": "who knows"}
     with pytest.raises(Defect, match="in no batch"):
@@ -403,7 +403,7 @@ def test_a_journal_that_leaves_out_what_is_in_no_batch_ends_the_night() -> None:
     assert [event for event in tape.events if event.startswith("send")] == []
 
 
-def test_a_claim_whose_note_cannot_be_written_is_undone() -> None:
+def test_a_claim_whose_note_cannot_be_written_is_undone():
     tape = Tape()
     tape.outside = OutputError("the disk is full")
     with pytest.raises(OutputError):
@@ -421,7 +421,7 @@ class Silent(Tape):
         raise AssertionError
 
 
-def test_a_process_that_is_told_to_end_waits_six_seconds_for_its_reply() -> None:
+def test_a_process_that_is_told_to_end_waits_six_seconds_for_its_reply():
     """By the clock that nobody can set; then the batch is in doubt and nothing more is sent."""
     tape = Silent()
     readings = [0.0, 0, 100, 100, 106, 107]

@@ -113,7 +113,7 @@ def by_journal(entries: Sequence[Entry]) -> Counter[tuple[str, ...]]:
 
 
 @pytest.mark.parametrize("kind", READERS)
-def test_each_file_says_the_sums_dates_and_texts_of_the_journals(kind: str) -> None:
+def test_each_file_says_the_sums_dates_and_texts_of_the_journals(kind):
     wanted = [expected(line, kind=kind) for line in books(kind)]
 
     entries = read(written(books(kind), kind=kind), kind=kind)
@@ -167,7 +167,7 @@ SPOILT = {
     ("kind", "good", "bad"),
     [(kind, good, bad) for kind, pairs in SPOILT.items() for good, bad in pairs],
 )
-def test_a_spoilt_file_is_refused_by_its_reader(kind: str, good: bytes, bad: bytes) -> None:
+def test_a_spoilt_file_is_refused_by_its_reader(kind, good, bad):
     """Each reader can fail, else what it reads proves nothing."""
     files = written(books(kind), kind=kind)
     name = next(name for name, content in files.items() if good in content)
@@ -184,7 +184,7 @@ def based(lines: Sequence[BookLine]) -> dict[str, bytes]:
     return written(lines, kind="datev", codes=CODES.model_copy(update={"datev": BASED}))
 
 
-def test_books_in_one_currency_are_told_each_amount_in_it_at_the_rate_of_the_month() -> None:
+def test_books_in_one_currency_are_told_each_amount_in_it_at_the_rate_of_the_month():
     """Rate, amount and currency of the ledger in every row of another currency, and in no other."""
     files = based(BOOKS)
 
@@ -212,7 +212,7 @@ def test_books_in_one_currency_are_told_each_amount_in_it_at_the_rate_of_the_mon
         (b';460,84;"EUR"', b';460,84;""'),
     ],
 )
-def test_a_spoilt_rate_is_refused_by_the_reader(good: bytes, bad: bytes) -> None:
+def test_a_spoilt_rate_is_refused_by_the_reader(good, bad):
     """It reckons the amount of the ledger for itself."""
     ((name, content),) = based([line for line in BOOKS if line.currency == "USD"]).items()
     assert good in content
@@ -235,9 +235,7 @@ def test_a_spoilt_rate_is_refused_by_the_reader(good: bytes, bad: bytes) -> None
         ),
     ],
 )
-def test_an_amount_that_has_none_in_the_books_currency_is_refused_by_name(
-    lines: list[BookLine], sentence: str
-) -> None:
+def test_an_amount_that_has_none_in_the_books_currency_is_refused_by_name(lines, sentence):
     with pytest.raises(UsageError, match=re.escape(sentence)):
         based(lines)
 
@@ -246,7 +244,7 @@ def test_an_amount_that_has_none_in_the_books_currency_is_refused_by_name(
     ("month", "begins"),
     [(1, "20260101"), (7, "20260701"), (11, "20261101"), (12, "20251201")],
 )
-def test_datev_is_told_the_fiscal_year_that_the_batch_is_of(month: int, begins: str) -> None:
+def test_datev_is_told_the_fiscal_year_that_the_batch_is_of(month, begins):
     """The newest that has begun with the batch's month, which gives its rows their year."""
     datev = DATEV.model_copy(update={"fiscal_year_month": month})
     codes = CODES.model_copy(update={"datev": datev})
@@ -260,7 +258,7 @@ def test_datev_is_told_the_fiscal_year_that_the_batch_is_of(month: int, begins: 
     )
 
 
-def test_datev_is_told_the_order_that_a_journal_is_about() -> None:
+def test_datev_is_told_the_order_that_a_journal_is_about():
     """In a note; nothing else of the row has room for it."""
     about = [replace(line, order_no="2026-11-30/7") for line in BOOKS[:2]]
 
@@ -269,7 +267,7 @@ def test_datev_is_told_the_order_that_a_journal_is_about() -> None:
     assert b';"Order";"2026-11-30/7";"";"";' in content
 
 
-def test_datev_gets_no_more_rows_than_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_datev_gets_no_more_rows_than_it_takes(monkeypatch):
     """The next journals stand in a file of the same month and currency."""
     monkeypatch.setitem(FORMATS["datev"], "lines_max", 4)
     lines = [line for n in range(5) for line in journal(f"b{n}-EUR-1", ("8400", 1), ("1360", -1))]
@@ -292,7 +290,7 @@ def keyed(keys: dict[str, str], *journals: list[BookLine]) -> tuple[str, bytes]:
     return name, content
 
 
-def test_a_row_of_datev_has_the_tax_key_that_is_declared_for_one_of_its_accounts() -> None:
+def test_a_row_of_datev_has_the_tax_key_that_is_declared_for_one_of_its_accounts():
     """Four digits, whichever side it stands on; the code of all accounts is no key of DATEV's."""
     journals = (
         journal("b01-EUR-1", ("1360", 500), ("8400", -500)),
@@ -366,7 +364,7 @@ REFUSED: dict[str, tuple[str, list[BookLine], str]] = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_a_format_cannot_hold_is_refused_by_name(name: str) -> None:
+def test_what_a_format_cannot_hold_is_refused_by_name(name):
     """Nothing is rounded, cut or renamed, and nothing is written."""
     kind, lines, sentence = REFUSED[name]
 
@@ -382,15 +380,13 @@ def test_what_a_format_cannot_hold_is_refused_by_name(name: str) -> None:
         ({"8400": "3", "1360": "9"}, "b01-EUR-1: 1360 and 8400 have the tax keys 9 and 3"),
     ],
 )
-def test_a_tax_key_that_datev_cannot_hold_is_refused_by_name(
-    keys: dict[str, str], sentence: str
-) -> None:
+def test_a_tax_key_that_datev_cannot_hold_is_refused_by_name(keys, sentence):
     with pytest.raises(UsageError, match=sentence):
         keyed(keys, journal("b01-EUR-1", ("1360", 500), ("8400", -500)))
 
 
 @pytest.mark.parametrize("kind", ["csv", "xero", "netsuite", "datev"])
-def test_a_journal_of_two_days_is_two_in_a_file(kind: str) -> None:
+def test_a_journal_of_two_days_is_two_in_a_file(kind):
     parts = [*sale("b1-EUR-1", 900)]
     parts += [replace(line, day=NEXT) for line in sale("b1-EUR-1", 300)]
 
@@ -399,7 +395,7 @@ def test_a_journal_of_two_days_is_two_in_a_file(kind: str) -> None:
     assert text.count("b1-EUR-1-2026-12-01") == text.count("b1-EUR-1") / 2 > 0
 
 
-def test_two_journals_of_a_break_have_two_references_in_sap() -> None:
+def test_two_journals_of_a_break_have_two_references_in_sap():
     """Their numbers begin alike for as long as a reference may be; each is as long at the most."""
     names = [f"0123456789abcdef-{currency}-{n}" for currency in ("EUR", "USD") for n in (1, 2)]
     lines = [line for name in names for line in sale(name, 500)]
@@ -411,7 +407,7 @@ def test_two_journals_of_a_break_have_two_references_in_sap() -> None:
     assert {len(reference) for reference in references} == {16}
 
 
-def test_the_same_lines_are_the_same_bytes() -> None:
+def test_the_same_lines_are_the_same_bytes():
     for kind in FORMATS:
         turned = [line for name in ("b02-EUR-1", "b01-EUR-1") for line in _of(name)]
         assert written(turned, kind=kind) == written(
@@ -423,7 +419,7 @@ def _of(name: str) -> list[BookLine]:
     return [line for line in BOOKS if line.journal_id == name]
 
 
-def test_datev_names_a_long_journal_in_its_first_note() -> None:
+def test_datev_names_a_long_journal_in_its_first_note():
     (content,) = written(sale("b1-EUR-1" * 9, 100), kind="datev").values()
 
     _, head, row, *_ = csv.reader(content.decode("cp1252").split("\r\n"), delimiter=";")
@@ -433,7 +429,7 @@ def test_datev_names_a_long_journal_in_its_first_note() -> None:
 
 
 @pytest.mark.parametrize("kind", ["beancount", "hledger"])
-def test_a_journal_is_named_by_the_text_of_its_first_line(kind: str) -> None:
+def test_a_journal_is_named_by_the_text_of_its_first_line(kind):
     first, second = sale("b1-EUR-1", 100)
 
     (content,) = written([replace(first, text="Refund of o-1"), second], kind=kind).values()
@@ -441,7 +437,7 @@ def test_a_journal_is_named_by_the_text_of_its_first_line(kind: str) -> None:
     assert "Refund of o-1" in content.decode()
 
 
-def test_xero_gets_no_more_lines_than_it_takes_and_journals_stay_whole() -> None:
+def test_xero_gets_no_more_lines_than_it_takes_and_journals_stay_whole():
     """151 journals of two lines are two files."""
     many = [line for number in range(151) for line in sale(f"n{number:03}-EUR-1", 100)]
 
@@ -451,14 +447,14 @@ def test_xero_gets_no_more_lines_than_it_takes_and_journals_stay_whole() -> None
     assert counts == [FORMATS["xero"]["lines_max"], 2]
 
 
-def test_accounts_of_beancount_keep_their_names() -> None:
+def test_accounts_of_beancount_keep_their_names():
     """Another one stands below Equity:Unmapped, which no books have opened."""
     lines = journal("x", ("Assets:Clearing", 1), ("Sales", -1))
     (text,) = written(lines, kind="beancount").values()
     assert b"  Assets:Clearing  0.01 EUR\n  Equity:Unmapped:Sales  -0.01 EUR\n" in text
 
 
-def test_xero_takes_the_tax_rate_that_is_declared_for_each_account() -> None:
+def test_xero_takes_the_tax_rate_that_is_declared_for_each_account():
     """The account's own, else the one of all."""
     codes = JournalExport(tax_code="Tax Exempt", tax_codes={"8400": "20% (VAT on Income)"})
     wanted = WantedBooks("x", "xero", AT, codes=codes)
@@ -468,7 +464,7 @@ def test_xero_takes_the_tax_rate_that_is_declared_for_each_account() -> None:
     assert rates == {"1360": "Tax Exempt", "8400": "20% (VAT on Income)"}
 
 
-def test_sap_and_netsuite_name_the_company_that_is_declared() -> None:
+def test_sap_and_netsuite_name_the_company_that_is_declared():
     """NetSuite has the column only where there is one."""
     codes = JournalExport(tax_codes={"8400": "A0"}, company_code="1000")
     (sap,) = book_files(BOOKS[:2], wanted=WantedBooks("x", "sap-csv", AT, codes=codes)).values()
@@ -484,6 +480,6 @@ def test_sap_and_netsuite_name_the_company_that_is_declared() -> None:
     assert [*comma_rows(single, NETSUITE)]
 
 
-def test_what_cp1252_has_goes_through_to_datev() -> None:
+def test_what_cp1252_has_goes_through_to_datev():
     fine = written(sale("b1-EUR-1", 5, text="Größe €"), kind="datev")
     assert "Größe €".encode("cp1252") in next(iter(fine.values()))

@@ -64,7 +64,7 @@ def given(merchant: Merchant, monkeypatch: pytest.MonkeyPatch, **fields: object)
     return closed(merchant)
 
 
-def test_a_month_that_is_over_and_proven_is_ready_and_nothing_is_changed(ended: Merchant) -> None:
+def test_a_month_that_is_over_and_proven_is_ready_and_nothing_is_changed(ended):
     files = [path for path in sorted(ended.folder.rglob("*")) if path.is_file()]
     before = {path: path.stat().st_mtime_ns for path in files if "sqlite" not in path.name}
 
@@ -76,9 +76,7 @@ def test_a_month_that_is_over_and_proven_is_ready_and_nothing_is_changed(ended: 
     assert before == {path: path.stat().st_mtime_ns for path in before}
 
 
-def test_a_month_whose_last_night_lacks_something_is_never_ready_in_silence(
-    ended: Merchant,
-) -> None:
+def test_a_month_whose_last_night_lacks_something_is_never_ready_in_silence(ended):
     """What it lacks is an open item, until a night that lacks nothing judged the month again."""
     ended.as_owner("UPDATE run SET verdict = 'RECONCILED' WHERE business_date = '2026-11-30'")
     complete = closed(ended)
@@ -108,9 +106,7 @@ def test_a_month_whose_last_night_lacks_something_is_never_ready_in_silence(
     assert item not in closed(ended).open_items
 
 
-def test_an_adjustment_that_no_batch_has_blocks_nothing_and_is_an_open_item(
-    merchant: Merchant,
-) -> None:
+def test_an_adjustment_that_no_batch_has_blocks_nothing_and_is_an_open_item(merchant):
     """No night compares it: the close lists it with its money, and every equation holds."""
     capture(merchant)
     merchant.night()
@@ -128,9 +124,7 @@ def test_an_adjustment_that_no_batch_has_blocks_nothing_and_is_an_open_item(
     ]
 
 
-def test_what_waits_in_the_books_keeps_a_month_from_ready(
-    ended: Merchant, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_waits_in_the_books_keeps_a_month_from_ready(ended, monkeypatch):
     statement = closed(ended).stated.statement
     rows = [
         ("open", "EUR", "WEB-1", -2_246, -2_246),
@@ -170,9 +164,7 @@ def test_what_waits_in_the_books_keeps_a_month_from_ready(
     ],
     ids=["a night that proved nothing", "money in doubt", "a doubt of December"],
 )
-def test_what_stands_open_in_the_database_blocks_with_the_way_out(
-    ended: Merchant, statement: str, says: list[str]
-) -> None:
+def test_what_stands_open_in_the_database_blocks_with_the_way_out(ended, statement, says):
     """With its date or order, and what to do; what left after the month's last day does not."""
     ended.as_owner(f"UPDATE {statement}")
 
@@ -223,13 +215,7 @@ def lost(settled_on: str) -> dict[str, object]:
         "the bank is covered",
     ],
 )
-def test_what_a_statement_says_blocks_with_the_way_out(
-    ended: Merchant,
-    monkeypatch: pytest.MonkeyPatch,
-    fields: dict[str, object],
-    says: list[str],
-    says_not: list[str],
-) -> None:
+def test_what_a_statement_says_blocks_with_the_way_out(ended, monkeypatch, fields, says, says_not):
     """Both sides of what does not tie, the sheet where it stands, and what to do."""
     close = given(ended, monkeypatch, **fields)
 
@@ -251,14 +237,8 @@ def test_what_a_statement_says_blocks_with_the_way_out(
     ],
 )
 def test_a_grave_break_that_nobody_looks_after_blocks(
-    ended: Merchant,
-    monkeypatch: pytest.MonkeyPatch,
-    first_seen: str,
-    order: str,
-    age: int | None,
-    *,
-    is_blocked: bool,
-) -> None:
+    ended, monkeypatch, first_seen, order, age, *, is_blocked
+):
     """Of the month, of an order of its facts, or of a payout, batch or entry that is so old.
 
     With the money at risk that its night shows.

@@ -119,9 +119,7 @@ def expected(nights: Sequence[Shown]) -> Iterable[tuple[str, int, int, int]]:
 
 @settings(max_examples=8)
 @given(nights=nights_shown)
-def test_a_payment_changes_where_a_night_shows_it_otherwise_than_the_last_one_did(
-    nights: list[Shown],
-) -> None:
+def test_a_payment_changes_where_a_night_shows_it_otherwise_than_the_last_one_did(nights):
     """Also after nights that did not show it, and where two orders have one payment."""
     with tables_of(nights) as month:
         changes = month.rows("SELECT payment, number, captured, refunded FROM shown")
@@ -129,7 +127,7 @@ def test_a_payment_changes_where_a_night_shows_it_otherwise_than_the_last_one_di
     assert sorted(changes) == sorted(expected(nights))
 
 
-def test_a_refund_that_nobody_measures_is_named_until_a_night_says_how_much() -> None:
+def test_a_refund_that_nobody_measures_is_named_until_a_night_says_how_much():
     """By what the last night says that shows it: of two payments one is measured since."""
     nights: list[Shown] = [{(1, 0): None, (2, 0): None, (3, 0): 0}, {(1, 0): 30}]
     with tables_of(nights) as month:
@@ -149,8 +147,8 @@ def test_a_refund_that_nobody_measures_is_named_until_a_night_says_how_much() ->
     ],
 )
 def test_each_part_of_a_refund_has_the_day_of_its_line_where_that_is_before_the_night(
-    shown: int, lines: list[tuple[str, int]], days: list[tuple[str, int]]
-) -> None:
+    shown, lines, days
+):
     """The rest has the night's; what lines alone tell beyond it has their own."""
     with tables_of([{(1, 0): 0}, {}, {}, {(1, 0): shown}], refunds=lines) as month:
         facts = month.rows("SELECT event_on, -amount FROM facts WHERE kind = 'refund'")
@@ -158,7 +156,7 @@ def test_each_part_of_a_refund_has_the_day_of_its_line_where_that_is_before_the_
     assert sorted(facts) == [(f"2026-11-{day[-2:]}", amount) for day, amount in days]
 
 
-def test_a_person_reads_which_orders_and_where_to_look() -> None:
+def test_a_person_reads_which_orders_and_where_to_look():
     """By currency, by payment where no order is named; the first five and how many more."""
     every = [UnknownRefund(f"T{n}", f"A-{n}", "EUR") for n in range(7)]
 
@@ -183,9 +181,7 @@ def test_a_person_reads_which_orders_and_where_to_look() -> None:
         ("2026-09-30", 3, "2026-11-01"),
     ],
 )
-def test_what_is_told_after_a_close_counts_on_the_first_day_after_it(
-    own: str, told: int, counts: str | None
-) -> None:
+def test_what_is_told_after_a_close_counts_on_the_first_day_after_it(own, told, counts):
     """By what the close knew: its own night still belongs to it; of two closes the later counts."""
     closed = [
         ClosedPeriod(BusinessMonth.named("2026-10"), "2026-11-03"),
@@ -207,7 +203,7 @@ def test_what_is_told_after_a_close_counts_on_the_first_day_after_it(
         ("Asia/Kathmandu", "00:00", "2026-02"),
     ],
 )
-def test_every_instant_has_the_date_of_the_calendar(zone: str, cut_off: str, month: str) -> None:
+def test_every_instant_has_the_date_of_the_calendar(zone, cut_off, month):
     """At each close, a microsecond before it, through days of summer time; older has the first."""
     calendar = BusinessCalendar.of(timezone=zone, cut_off=cut_off)
     named = BusinessMonth.named(month)

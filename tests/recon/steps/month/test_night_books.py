@@ -1,8 +1,6 @@
 """What a night hands out for the ledger: nothing that waits for the close of the month before."""
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -56,9 +54,7 @@ def days_of(path: Path | None) -> list[str]:
     return [line.split(",")[at] for line in lines]
 
 
-def test_what_may_be_of_an_ended_month_waits_for_its_close(
-    begun: Callable[[Any], Merchant], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_may_be_of_an_ended_month_waits_for_its_close(begun, tmp_path, monkeypatch):
     """The night hands nothing out; the close does, on the month's last day."""
     merchant = begun(play_over)
     name = only_journal(merchant)
@@ -78,9 +74,7 @@ def test_what_may_be_of_an_ended_month_waits_for_its_close(
     assert (last.journals, last.handed_before, last.held_back_journals) == (0, 1, {})
 
 
-def test_by_a_word_all_of_a_night_is_booked_on_its_own_day(
-    begun: Callable[[Any], Merchant], tmp_path: Path
-) -> None:
+def test_by_a_word_all_of_a_night_is_booked_on_its_own_day(begun, tmp_path):
     """Where nobody will close the month, or the ledger of it takes no entry any more."""
     handed = of_night(begun(play_over), tmp_path / "night", is_of_night=True)
 
@@ -88,9 +82,7 @@ def test_by_a_word_all_of_a_night_is_booked_on_its_own_day(
     assert days_of(*handed.paths) == [AFTER] * 2
 
 
-def test_a_break_that_is_written_off_waits_for_no_close(
-    begun: Callable[[Any], Merchant], tmp_path: Path
-) -> None:
+def test_a_break_that_is_written_off_waits_for_no_close(begun, tmp_path):
     merchant = begun(play_over)
     result, _, _ = proposed(merchant, newest(merchant).run_id)
     ask_write_off(merchant, result.breaks["break_id"].iloc[0], run_id=newest(merchant).run_id)
@@ -100,9 +92,7 @@ def test_a_break_that_is_written_off_waits_for_no_close(
     }
 
 
-def test_a_month_without_a_live_night_is_waited_for_by_nothing(
-    begun: Callable[[Any], Merchant], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_month_without_a_live_night_is_waited_for_by_nothing(begun, tmp_path, monkeypatch):
     merchant = begun(play_over)
     october = BusinessMonth.named("2026-10")
     monkeypatch.setattr(BusinessMonth, "month_before", property(lambda _: october))

@@ -159,9 +159,7 @@ def by_currency(items: pd.DataFrame, *, what: str = "") -> dict[str, int]:
     return {currency: amount for currency, amount in sums.items() if amount}
 
 
-def test_a_month_of_few_rows_comes_to_what_it_does_as_one_of_many(
-    small: list[MonthNight], unchanged: MonthStatement, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_month_of_few_rows_comes_to_what_it_does_as_one_of_many(small, unchanged, monkeypatch):
     monkeypatch.setattr(in_sql, "SMALL_BYTES", -1)
 
     as_of_many = stated(SMALL, small)
@@ -186,7 +184,7 @@ def lists_of(statement: MonthStatement) -> list[pd.DataFrame]:
     return [value for value in values if isinstance(value, pd.DataFrame)]
 
 
-def test_movements_are_true_to_the_unit(played: tuple[MonthTruth, MonthStatement]) -> None:
+def test_movements_are_true_to_the_unit(played):
     truth, statement = played
     moved = {
         (figure.currency, figure.name): (figure.count, figure.amount)
@@ -197,9 +195,7 @@ def test_movements_are_true_to_the_unit(played: tuple[MonthTruth, MonthStatement
     assert moved == truth.moved()
 
 
-def test_every_movement_has_its_own_day_and_amount(
-    played: tuple[MonthTruth, MonthStatement],
-) -> None:
+def test_every_movement_has_its_own_day_and_amount(played):
     truth, statement = played
     facts = statement.facts[~statement.facts["is_outside"].astype(bool)]
     names = ["kind", "currency", "amount", "event_on"]
@@ -211,7 +207,7 @@ def test_every_movement_has_its_own_day_and_amount(
     )
 
 
-def test_what_is_owed_is_true_at_both_closes(played: tuple[MonthTruth, MonthStatement]) -> None:
+def test_what_is_owed_is_true_at_both_closes(played):
     """Opening and closing items, and of them reserves and what was held back, are the truth's."""
     truth, statement = played
 
@@ -239,7 +235,7 @@ def by_payment(items: pd.DataFrame) -> dict[tuple[str, str], int]:
     return {place: int(amount) for place, amount in zip(keys, rows["amount"], strict=True)}
 
 
-def test_cash_in_transit_is_true_at_the_close(played: tuple[MonthTruth, MonthStatement]) -> None:
+def test_cash_in_transit_is_true_at_the_close(played):
     truth, statement = played
     assert statement.transit is not None
     sums = statement.transit.groupby("currency")["amount"].sum()
@@ -249,9 +245,7 @@ def test_cash_in_transit_is_true_at_the_close(played: tuple[MonthTruth, MonthSta
     )
 
 
-def test_what_came_twice_hides_no_payout_that_never_came(
-    small: list[MonthNight], tmp_path: Path
-) -> None:
+def test_what_came_twice_hides_no_payout_that_never_came(small, tmp_path):
     """Of two payouts of one currency one is not at the bank, and the other there twice."""
     paid, received = (pq.read_table(small[-1].files[name]) for name in ("paid", "received"))
     payouts, entries = paid.to_pylist(), received.to_pylist()
@@ -280,7 +274,7 @@ def test_what_came_twice_hides_no_payout_that_never_came(
     assert listed["beyond"] == -amounts[twice]
 
 
-def test_what_was_booked_is_true(played: tuple[MonthTruth, MonthStatement]) -> None:
+def test_what_was_booked_is_true(played):
     truth, statement = played
     booked = {
         (figure.currency, figure.name): (figure.count, figure.amount)
@@ -291,7 +285,7 @@ def test_what_was_booked_is_true(played: tuple[MonthTruth, MonthStatement]) -> N
     assert booked == truth.booked(since=truth.first, to=truth.last)
 
 
-def test_late_facts_are_named(played: tuple[MonthTruth, MonthStatement]) -> None:
+def test_late_facts_are_named(played):
     """What a file brought after the last night is late, and nothing else of the settlement is."""
     truth, statement = played
     facts = statement.facts
@@ -302,16 +296,14 @@ def test_late_facts_are_named(played: tuple[MonthTruth, MonthStatement]) -> None
     }
 
 
-def test_every_equation_holds(played: tuple[MonthTruth, MonthStatement]) -> None:
+def test_every_equation_holds(played):
     _, statement = played
 
     assert [each for each in statement.equations if not each.holds] == []
     assert {each.id for each in statement.equations} == {f"P{number}" for number in range(1, 9)}
 
 
-def test_every_class_of_straddling_items_is_there(
-    played: tuple[MonthTruth, MonthStatement],
-) -> None:
+def test_every_class_of_straddling_items_is_there(played):
     _, statement = played
     dates = defaultdict(list)
     for row in statement.straddling.itertuples():
@@ -322,9 +314,7 @@ def test_every_class_of_straddling_items_is_there(
         assert all(first != then for first, then in dates[what])
 
 
-def test_an_entry_that_was_deleted_is_taken_back_by_the_night_that_has_it_no_more(
-    tmp_path: Path,
-) -> None:
+def test_an_entry_that_was_deleted_is_taken_back_by_the_night_that_has_it_no_more(tmp_path):
     """One of every kind, and an old one of an order that is asked about: each is named."""
     truth = MonthTruth(SMALL.first, SMALL.seed, per_day=SMALL.per_day)
     days = NightFolders(truth).nights()
@@ -382,7 +372,7 @@ def broken_ids(statement: MonthStatement) -> set[str]:
     return {each.id for each in statement.equations if not each.holds}
 
 
-def test_a_small_month_holds(unchanged: MonthStatement) -> None:
+def test_a_small_month_holds(unchanged):
     assert unchanged.holds
 
 
@@ -399,15 +389,11 @@ def test_a_small_month_holds(unchanged: MonthStatement) -> None:
         ("breaks", {"night": -2, "exposure": 7}, {"P1"}),
     ][:CASES],
 )
-def test_what_does_not_tie_is_found(
-    small: list[MonthNight], tmp_path: Path, name: str, cells: dict[str, object], broken: set[str]
-) -> None:
+def test_what_does_not_tie_is_found(small, tmp_path, name, cells, broken):
     assert broken_ids(stated(SMALL, changed(small, name, tmp_path, **cells))) == broken
 
 
-def test_a_journal_of_another_amount_than_its_break_is_found(
-    small: list[MonthNight], tmp_path: Path
-) -> None:
+def test_a_journal_of_another_amount_than_its_break_is_found(small, tmp_path):
     nights = [*small]
     for side in ("debit", "credit"):
         folder = tmp_path / side
@@ -417,9 +403,7 @@ def test_a_journal_of_another_amount_than_its_break_is_found(
     assert broken_ids(stated(SMALL, nights)) == {"P6"}
 
 
-def test_a_day_without_a_night_and_a_night_out_of_the_chain_are_found(
-    small: list[MonthNight],
-) -> None:
+def test_a_day_without_a_night_and_a_night_out_of_the_chain_are_found(small):
     due = ["2026-11-02", *due_of(SMALL, small)]
     tampered = [*small[:2], replace(small[2], predecessor="run-that-was-replaced"), *small[3:]]
 
@@ -427,9 +411,7 @@ def test_a_day_without_a_night_and_a_night_out_of_the_chain_are_found(
     assert broken_ids(stated(SMALL, tampered)) == {"P1"}
 
 
-def test_why_the_books_differ_at_a_close_is_true(
-    played: tuple[MonthTruth, MonthStatement],
-) -> None:
+def test_why_the_books_differ_at_a_close_is_true(played):
     """An order is listed by what differed there, as what later entries and later events answer.
 
     Fees and payouts are listed as what differed, and of nothing that was even is anything said.
@@ -503,7 +485,7 @@ def moves_of(sale: Sale) -> Iterator[tuple[str, int, date | None]]:
     yield "chargebacks", sale.amount, sale.won
 
 
-def test_fees_to_accrue_are_true(played: tuple[MonthTruth, MonthStatement]) -> None:
+def test_fees_to_accrue_are_true(played):
     truth, statement = played
     charged: dict[str, int] = defaultdict(int)
     for line in truth.known_lines(truth.end):
@@ -526,9 +508,7 @@ def test_fees_to_accrue_are_true(played: tuple[MonthTruth, MonthStatement]) -> N
 
 
 @pytest.mark.parametrize("day", [f"{SMALL.last}", f"{SMALL.end}"])
-def test_a_fee_that_a_journal_books_after_the_month_is_accrued(
-    small: list[MonthNight], unchanged: MonthStatement, tmp_path: Path, day: str
-) -> None:
+def test_a_fee_that_a_journal_books_after_the_month_is_accrued(small, unchanged, tmp_path, day):
     """What a break's journal books in the month is not accrued; one dated after it changes none."""
     accrued = accrued_fees(unchanged)
     nights, currency, amount = with_fee_journal(small, tmp_path, day=day)
@@ -577,9 +557,7 @@ def booked_by_account(truth: MonthTruth) -> dict[tuple[str, str, str], list[tupl
     return sums
 
 
-def test_what_moved_in_the_month_is_booked_on_its_last_day(
-    played: tuple[MonthTruth, MonthStatement],
-) -> None:
+def test_what_moved_in_the_month_is_booked_on_its_last_day(played):
     """Journals make each order and account even at the close, and by the newest night.
 
     Of one with parts of both months each part has its own day.
@@ -673,8 +651,8 @@ SLOW = {"a payout as old as a day off after the month", "a payout older than day
 
 @pytest.mark.parametrize("name", [name for name in DATED if CASES is None or name not in SLOW])
 def test_a_journal_is_of_the_month_where_it_books_what_differed_at_its_close(
-    months: Months, tmp_path: Path, name: str
-) -> None:
+    months, tmp_path, name
+):
     """By the age of its break, or the day on which its orders differed; else it keeps its day."""
     first, bent, is_of_month = DATED[name]
     month = months(first)
@@ -780,13 +758,7 @@ def with_journal(
         ("P8.sql", "THEN amount ELSE -amount", "THEN amount ELSE amount"),
     ],
 )
-def test_an_equation_of_another_side_fails(
-    tables: in_sql.MonthInSql,
-    monkeypatch: pytest.MonkeyPatch,
-    name: str,
-    before: str,
-    after: str,
-) -> None:
+def test_an_equation_of_another_side_fails(tables, monkeypatch, name, before, after):
     """Each side of each equation is computed by itself: one that says something else is seen."""
     bend(monkeypatch, name, before, after)
 
@@ -846,21 +818,14 @@ def bend(monkeypatch: pytest.MonkeyPatch, name: str, before: str, after: str) ->
         ("lists.sql", "WHERE NOT is_late GROUP BY reported_on", "GROUP BY reported_on", "P2"),
     ],
 )
-def test_tables_that_say_something_else_fail(
-    small: list[MonthNight],
-    monkeypatch: pytest.MonkeyPatch,
-    name: str,
-    before: str,
-    after: str,
-    broken: str,
-) -> None:
+def test_tables_that_say_something_else_fail(small, monkeypatch, name, before, after, broken):
     """What lists and facts are made of is held by an equation that is made of something else."""
     bend(monkeypatch, name, before, after)
 
     assert broken in broken_ids(stated(SMALL, small))
 
 
-def test_a_month_without_movement_is_a_statement(small: list[MonthNight]) -> None:
+def test_a_month_without_movement_is_a_statement(small):
     """Of a month before all payments every figure is nothing, and every equation holds."""
     frame = MonthFrame(BusinessMonth.named("2026-01"), PLACE, BusinessCalendar.of())
     statement = statement_of(frame, nights=small[:1])
@@ -870,7 +835,7 @@ def test_a_month_without_movement_is_a_statement(small: list[MonthNight]) -> Non
     assert not len(statement.closing_items)
 
 
-def test_a_month_is_proven_many_nights_later(small: list[MonthNight], tmp_path: Path) -> None:
+def test_a_month_is_proven_many_nights_later(small, tmp_path):
     """However many nights know of it: what is read of each takes no memory of its own."""
     last, nights = small[-1], [*small]
     for number in range(len(small), len(small) + LATER_NIGHTS):
@@ -886,7 +851,7 @@ def test_a_month_is_proven_many_nights_later(small: list[MonthNight], tmp_path: 
     assert stated(SMALL, nights).figures
 
 
-def test_sql_that_cannot_be_run_states_nothing(small: list[MonthNight]) -> None:
+def test_sql_that_cannot_be_run_states_nothing(small):
     gone = {**small[-1].files, "ledger": small[-1].files["ledger"].with_name("gone.parquet")}
     nights = [*small[:-1], replace(small[-1], files=gone)]
 
@@ -895,9 +860,7 @@ def test_sql_that_cannot_be_run_states_nothing(small: list[MonthNight]) -> None:
 
 
 @pytest.mark.parametrize("name", [*in_sql.TABLES, *in_sql.EQUATIONS, in_sql.FIGURES])
-def test_a_month_whose_sql_died_is_not_stated(
-    small: list[MonthNight], killed_at: Callable[[str], list[int]], name: str
-) -> None:
+def test_a_month_whose_sql_died_is_not_stated(small, killed_at, name):
     """Whatever was asked when DuckDB's process was killed, the month says what to do."""
     killed = killed_at(in_sql._text(name).partition("\n")[0])
 
@@ -907,7 +870,7 @@ def test_a_month_whose_sql_died_is_not_stated(
     assert len(killed) == 1
 
 
-def test_every_block_adds_up_as_people_read_it(unchanged: MonthStatement) -> None:
+def test_every_block_adds_up_as_people_read_it(unchanged):
     """Opening and movements come to the closing, and what is listed does, too."""
     for currency in unchanged.currencies:
         gateway, transit, books = blocks_of(unchanged, currency=currency)
@@ -919,7 +882,7 @@ def test_every_block_adds_up_as_people_read_it(unchanged: MonthStatement) -> Non
             assert sums["listed"] == sums["close"]
 
 
-def test_every_word_has_its_label(unchanged: MonthStatement) -> None:
+def test_every_word_has_its_label(unchanged):
     """No kind of movement and no class of items is shown by its inner name."""
     shown: dict[tuple[str, str], set[str]] = {}
     for each in unchanged.figures:

@@ -14,7 +14,7 @@ from recon.archive.step_folder import FileEntry, find_sealed, sealed_step, step_
 from recon.archive.storage import LocalStorage
 from recon.config.rules import Rules
 from recon.model.errors import ArchiveError, NightHeldError, OutputError, UsageError
-from recon.model.nights import FINISH, NIGHT, PLANS, Mode, NightPlan, StepSummary
+from recon.model.nights import FINISH, NIGHT, PLANS, Mode, StepSummary
 from recon.model.terms import Verdict
 from recon.steps.night import whole_night as night
 from recon.steps.night.report import Workbooks
@@ -53,9 +53,7 @@ def _batches(connection: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("mode", [Mode.LIVE, Mode.DRY_RUN])
-def test_what_a_night_read_is_bound_before_the_first_claim_and_all_of_it_by_its_end(
-    mode: Mode, merchant: Merchant
-) -> None:
+def test_what_a_night_read_is_bound_before_the_first_claim_and_all_of_it_by_its_end(mode, merchant):
     """The links stand in the order of the night, and each binds a folder that is whole."""
     capture(merchant)
     merchant.night(mode=mode)
@@ -105,7 +103,7 @@ def entries(folder: Path) -> dict[str, FileEntry]:
     return found
 
 
-def test_a_night_is_all_its_files_with_workbook_rules_and_decisions(merchant: Merchant) -> None:
+def test_a_night_is_all_its_files_with_workbook_rules_and_decisions(merchant):
     capture(merchant)
     merchant.night()
     folder = run_folder(merchant)
@@ -136,9 +134,7 @@ def test_a_night_is_all_its_files_with_workbook_rules_and_decisions(merchant: Me
     assert (folder / "proof" / "workbook.xlsx").read_bytes() == workbook.read_bytes()
 
 
-def test_an_archive_that_is_gone_after_money_loses_nothing_and_moves_nothing_twice(
-    merchant: Merchant,
-) -> None:
+def test_an_archive_that_is_gone_after_money_loses_nothing_and_moves_nothing_twice(merchant):
     """The sentence says what is kept and what to run; then the night ends with a whole folder."""
     capture(merchant)
     root = Path(archive_of(merchant).shown)
@@ -178,9 +174,7 @@ before it and `proof` are."""
 
 @pytest.mark.process
 @pytest.mark.parametrize(("point", "again"), KILLED_AT)
-def test_a_night_killed_while_it_is_sealed_ends_whole(
-    point: str, again: str, merchant: Merchant
-) -> None:
+def test_a_night_killed_while_it_is_sealed_ends_whole(point, again, merchant):
     capture(merchant)
     account = ["--merchant", "100042", "--account", "100042001", "--business-date", "2026-11-20"]
 
@@ -204,7 +198,7 @@ def test_a_night_killed_while_it_is_sealed_ends_whole(
     assert entries(run_folder(merchant))
 
 
-def test_no_card_number_and_no_secret_is_in_any_file_of_a_night(merchant: Merchant) -> None:
+def test_no_card_number_and_no_secret_is_in_any_file_of_a_night(merchant):
     """What a file brought where it does not belong is masked before it is kept for years."""
     payment = merchant.payments("captured")[0]
     merchant.drop(
@@ -222,7 +216,7 @@ def test_no_card_number_and_no_secret_is_in_any_file_of_a_night(merchant: Mercha
             assert f'"{merchant.variables[name]}"'.encode() not in content, path
 
 
-def test_a_part_holds_the_account_and_says_so(merchant: Any) -> None:
+def test_a_part_holds_the_account_and_says_so(merchant):
     """A night that starts meanwhile ends at once and hears which part is at work."""
     with (
         merchant.environment() as first,
@@ -232,7 +226,7 @@ def test_a_part_holds_the_account_and_says_so(merchant: Any) -> None:
         merchant.night()
 
 
-def test_a_part_never_counts_as_the_night(merchant: Any) -> None:
+def test_a_part_never_counts_as_the_night(merchant):
     with merchant.environment() as environment:
         end = merchant.run(environment, plan=PLANS["settle"])
         with environment.store.reading() as connection:
@@ -250,9 +244,7 @@ def test_a_part_never_counts_as_the_night(merchant: Any) -> None:
 
 @pytest.mark.parametrize("plan", [NIGHT, PLANS["query"]], ids=["night", "query"])
 @pytest.mark.parametrize("stops", [False, True])
-def test_what_was_taken_over_does_not_end_well(
-    merchant: Any, plan: NightPlan, *, stops: bool
-) -> None:
+def test_what_was_taken_over_does_not_end_well(merchant, plan, *, stops):
     """A process that slept through a takeover says so; what stopped it before is what it tells."""
 
     def held() -> None:
@@ -288,7 +280,7 @@ def stopped_at_its_report(merchant: Any) -> None:
         merchant.night(workbooks=Workbooks(write=full, totals=full))
 
 
-def test_a_stopped_night_ends_without_asking_or_sending(merchant: Any) -> None:
+def test_a_stopped_night_ends_without_asking_or_sending(merchant):
     """The gateway is away: the same run compares what it had read, reports, and counts; once."""
     with pytest.raises(UsageError, match="never ran live"):
         finished(merchant)
@@ -311,7 +303,7 @@ def test_a_stopped_night_ends_without_asking_or_sending(merchant: Any) -> None:
     assert len(merchant.effects()) == 1
 
 
-def test_a_night_that_has_to_ask_is_started_again(merchant: Any) -> None:
+def test_a_night_that_has_to_ask_is_started_again(merchant):
     """One that stopped at its first query has no answers to compare."""
     merchant.drop("o.csv", merchant.order(merchant.payments("captured")[0]))
     merchant.variables["RECON_SIGN_KEY"] = "wrong"
@@ -322,7 +314,7 @@ def test_a_night_that_has_to_ask_is_started_again(merchant: Any) -> None:
         finished(merchant)
 
 
-def test_answers_from_before_something_else_are_too_old(merchant: Any) -> None:
+def test_answers_from_before_something_else_are_too_old(merchant):
     """Another run of the account since: the whole night is started again."""
     stopped_at_its_report(merchant)
     with merchant.environment() as environment:

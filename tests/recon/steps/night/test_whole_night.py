@@ -63,7 +63,7 @@ def _workbook(merchant: Any) -> dict[str, Any]:
     return document
 
 
-def test_each_step_tells_how_far_it_is(merchant: Any) -> None:
+def test_each_step_tells_how_far_it_is(merchant):
     _capture_three(merchant)
     heard: dict[str, StepProgress] = {}
     with heard_by(lambda step_progress: heard.update({step_progress.what: step_progress})):
@@ -78,7 +78,7 @@ def test_each_step_tells_how_far_it_is(merchant: Any) -> None:
     ]
 
 
-def test_page_one_names_urgent_breaks_between_doubts_and_what_waits(merchant: Any) -> None:
+def test_page_one_names_urgent_breaks_between_doubts_and_what_waits(merchant):
     captures, paid = merchant.payments("authorised"), merchant.payments("captured")
     euro = next(p for p in paid if p.currency == "EUR")
     merchant.drop(
@@ -97,9 +97,7 @@ def test_page_one_names_urgent_breaks_between_doubts_and_what_waits(merchant: An
 
 
 @pytest.mark.parametrize(("lacks", "said"), [("key", "sign key"), ("address", "registered")])
-def test_a_gateway_that_refuses_us_ends_the_night_before_money(
-    merchant: Any, lacks: str, said: str
-) -> None:
+def test_a_gateway_that_refuses_us_ends_the_night_before_money(merchant, lacks, said):
     _capture_three(merchant)
     with merchant.unregistered() if lacks == "address" else nullcontext():
         if lacks == "key":
@@ -109,7 +107,7 @@ def test_a_gateway_that_refuses_us_ends_the_night_before_money(
     assert merchant.effects() == []
 
 
-def test_a_reports_folder_that_cannot_be_written_stops_before_money(merchant: Any) -> None:
+def test_a_reports_folder_that_cannot_be_written_stops_before_money(merchant):
     _capture_three(merchant)
     (merchant.folder / "reports").rmdir()
     (merchant.folder / "reports").write_text("a file, not a folder")
@@ -125,7 +123,7 @@ def _digests(merchant: Any) -> list[str]:
         return list(found.scalars())
 
 
-def test_the_same_inputs_give_the_same_digest(merchant: Any, migrated_postgresql_url: str) -> None:
+def test_the_same_inputs_give_the_same_digest(merchant, migrated_postgresql_url):
     assert merchant.sqlite_path.is_file()
     _capture_three(merchant)
     merchant.drop("more.csv", *(merchant.order(p) for p in merchant.payments("captured")[:20]))
@@ -140,7 +138,7 @@ def test_the_same_inputs_give_the_same_digest(merchant: Any, migrated_postgresql
     assert len({*sqlite, _digests(merchant)[-1]}) == 1
 
 
-def test_a_held_account_names_its_holder(merchant: Any) -> None:
+def test_a_held_account_names_its_holder(merchant):
     with (
         merchant.environment() as first,
         night.hold(merchant.request, environment=first) as run_id,
@@ -154,7 +152,7 @@ def test_a_held_account_names_its_holder(merchant: Any) -> None:
     assert "process" in str(held.value)
 
 
-def test_an_undeclared_account_is_named(merchant: Any) -> None:
+def test_an_undeclared_account_is_named(merchant):
     request = replace(merchant.request, account_id="999")
 
     with (
@@ -165,7 +163,7 @@ def test_an_undeclared_account_is_named(merchant: Any) -> None:
         pytest.fail("an undeclared account ran")
 
 
-def test_sheets_that_differ_from_the_database_are_not_proven(merchant: Any) -> None:
+def test_sheets_that_differ_from_the_database_are_not_proven(merchant):
     """A workbook that reads back differently makes the night NOT PROVEN (T13)."""
     _capture_three(merchant)
     honest = merchant.workbooks()
@@ -178,7 +176,7 @@ def test_sheets_that_differ_from_the_database_are_not_proven(merchant: Any) -> N
     assert _workbook(merchant)["verdict"] == "NOT PROVEN"
 
 
-def test_a_disk_that_is_nearly_full_stops_a_night_before_money(tmp_path: Path) -> None:
+def test_a_disk_that_is_nearly_full_stops_a_night_before_money(tmp_path):
     """With the figures and what to do; a database on a server is not looked at."""
     with pytest.raises(OutputError, match=r"MiB free, and a night needs .* nothing was sent"):
         night.refuse_full_disk(tmp_path / "recon.sqlite", needed=10**18)
@@ -226,7 +224,7 @@ def _run_id(merchant: Any) -> str:
         return run.run_id
 
 
-def test_only_those_are_told_who_asked_for_that_end(merchant: Any, hook: Webhook) -> None:
+def test_only_those_are_told_who_asked_for_that_end(merchant, hook):
     _ended(merchant, mode=Mode.DRY_RUN)
     assert (hook.bodies, _unreported(merchant)) == ([], {})
     (merchant.folder / "config" / "notices.toml").write_text(NOTICE + 'verdicts = ["NOT PROVEN"]\n')
@@ -236,7 +234,7 @@ def test_only_those_are_told_who_asked_for_that_end(merchant: Any, hook: Webhook
     assert [told["title"].partition(":")[0] for told in hook.bodies] == ["NOT PROVEN"]
 
 
-def test_people_are_told_of_a_night_with_its_workbook(merchant: Any, hook: Webhook) -> None:
+def test_people_are_told_of_a_night_with_its_workbook(merchant, hook):
     """Verdict, account, date, the workbook's name and hash, and the file itself; once."""
     verdict = merchant.night()
 
@@ -251,7 +249,7 @@ def test_people_are_told_of_a_night_with_its_workbook(merchant: Any, hook: Webho
     assert len(hook.bodies) == 1
 
 
-def test_a_webhook_that_fails_fails_no_night_and_is_seen(merchant: Any, hook: Webhook) -> None:
+def test_a_webhook_that_fails_fails_no_night_and_is_seen(merchant, hook):
     hook.status = 500
     complaints = _ended(merchant)
     run_id = _run_id(merchant)
@@ -278,9 +276,7 @@ def test_a_webhook_that_fails_fails_no_night_and_is_seen(merchant: Any, hook: We
 
 
 @pytest.mark.parametrize("error", [ReconError("the disk is full"), KeyboardInterrupt()])
-def test_a_night_that_stops_is_told_with_its_reason(
-    merchant: Any, hook: Webhook, error: BaseException
-) -> None:
+def test_a_night_that_stops_is_told_with_its_reason(merchant, hook, error):
     """People hear that there is no verdict, and why.
 
     No mail server is waited for after SIGTERM; status shows who does not know.
@@ -300,7 +296,7 @@ def test_a_night_that_stops_is_told_with_its_reason(
     assert "The night stopped: the disk is full" in told["message"]
 
 
-def test_a_lost_address_is_told_by_night_and_doctor(merchant: Any, hook: Webhook) -> None:
+def test_a_lost_address_is_told_by_night_and_doctor(merchant, hook):
     """A variable that is gone fails the doctor's line and no night.
 
     Where notices go is shown by kind and host, never by a token; an unsafe address is refused.
@@ -325,7 +321,7 @@ def test_a_lost_address_is_told_by_night_and_doctor(merchant: Any, hook: Webhook
     assert (line.ok, "FINANCE" in line.sentence) == (False, True)
 
 
-def test_who_hears_of_stopped_nights_hears_of_money_in_doubt(merchant: Any, hook: Webhook) -> None:
+def test_who_hears_of_stopped_nights_hears_of_money_in_doubt(merchant, hook):
     """A list of verdicts that was written before rings for money, with counts and no order."""
     (merchant.folder / "config" / "notices.toml").write_text(NOTICE + 'verdicts = ["STOPPED"]\n')
     payments = merchant.payments("authorised")[:3]
@@ -373,9 +369,7 @@ def crowded(case: Any) -> Any:
 
 
 @pytest.mark.parametrize("is_settled", [True, False])
-def test_what_is_shown_is_what_the_whole_sources_say(
-    case: Any, tmp_path: Path, *, is_settled: bool
-) -> None:
+def test_what_is_shown_is_what_the_whole_sources_say(case, tmp_path, *, is_settled):
     """Rows behind others, steps of the ledger, fees, and what is missing."""
     crowded(case)
     if is_settled:
@@ -401,9 +395,7 @@ def test_what_is_shown_is_what_the_whole_sources_say(
 
 
 @pytest.mark.parametrize("brand", ["", "visa"])
-def test_fees_of_a_night_are_those_of_all_its_lines(
-    case: Any, tmp_path: Path, brand: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_fees_of_a_night_are_those_of_all_its_lines(case, tmp_path, brand, monkeypatch):
     """By the contract, outside of it, given back: some lines at a time come to the same."""
     in_groups_of(2, patch=monkeypatch)
     crowded(case)
@@ -432,9 +424,7 @@ def test_fees_of_a_night_are_those_of_all_its_lines(
 
 
 @pytest.mark.parametrize(("answers", "is_missing"), [((), False), (("failed",), True)])
-def test_a_night_without_a_usable_answer_says_so(
-    case: Any, answers: tuple[str, ...], tmp_path: Path, *, is_missing: bool
-) -> None:
+def test_a_night_without_a_usable_answer_says_so(case, answers, tmp_path, *, is_missing):
     """Only where some were asked about; and without books there are none."""
     for answer in answers:
         case.answer(answer)
@@ -466,9 +456,7 @@ def with_accounts(environment: Any, *, count: int) -> Any:
     ("error", "told"),
     [(OutputError("the disk is full"), "the disk is full"), (KeyError("4111"), "KeyError")],
 )
-def test_an_index_that_fails_never_fails_the_night(
-    merchant: Any, error: Exception, told: str
-) -> None:
+def test_an_index_that_fails_never_fails_the_night(merchant, error, told):
     """People read why and what to do; the text of a foreign error is not shown."""
 
     def failing(*_: object, day: date, folder: Path) -> Path:

@@ -2,12 +2,11 @@
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -123,7 +122,7 @@ def problems_of(merchant: Any) -> str:
 
 
 @pytest.mark.parametrize("by", [BOTH, RULE_APPROVER, ""])
-def test_a_forged_approval_sends_nothing(begun: Callable[[Any], Any], by: str) -> None:
+def test_a_forged_approval_sends_nothing(begun, by):
     """Whoever writes two names, or the rule's, into every table is found before money moves."""
     merchant = begun(wait_for_two)
     with merchant.environment() as environment:
@@ -136,7 +135,7 @@ def test_a_forged_approval_sends_nothing(begun: Callable[[Any], Any], by: str) -
     assert "counts as approved" in told
 
 
-def test_a_stranger_can_check_what_it_is_handed(begun: Callable[[Any], Any]) -> None:
+def test_a_stranger_can_check_what_it_is_handed(begun):
     """Terms and words as a signing process gets them cover the row, by the public key alone."""
     merchant = begun(wait_for_two)
     with merchant.environment() as environment:
@@ -153,7 +152,7 @@ def test_a_stranger_can_check_what_it_is_handed(begun: Callable[[Any], Any]) -> 
     assert "for nobody" in check(terms={**terms, "amount": 200})
 
 
-def test_only_the_desk_hears_people(begun: Callable[[Any], Any], keyed: dict[str, str]) -> None:
+def test_only_the_desk_hears_people(begun, keyed):
     """A process without the private key takes nobody's word."""
     merchant = begun(wait_for_two)
     as_night(merchant, keyed)
@@ -165,7 +164,7 @@ def test_only_the_desk_hears_people(begun: Callable[[Any], Any], keyed: dict[str
     assert merchant.instruction_states() == {"planned": 1}
 
 
-def test_a_larger_amount_bound_anew_is_not_endorsed(begun: Callable[[Any], Any]) -> None:
+def test_a_larger_amount_bound_anew_is_not_endorsed(begun):
     """Who changes the table and binds the change in the history still lacks two people."""
     merchant = begun(wait_for_two)
     with merchant.environment() as environment:
@@ -196,7 +195,7 @@ def forge_signatures(connection: Connection) -> None:
         connection.execute(own.values(signature=signature))
 
 
-def test_a_forged_release_holds_on(merchant: Any) -> None:
+def test_a_forged_release_holds_on(merchant):
     """Refunds wait until two people released the night, not until a table says so."""
     with merchant.environment() as environment, environment.store.writing() as connection:
         decided.said(connection, Kind.RELEASE, "r1", "Jo Ahn", "Kim Bell", at=environment.clock())
@@ -207,7 +206,7 @@ def test_a_forged_release_holds_on(merchant: Any) -> None:
     assert "its signature is not the desk's" in problems_of(merchant)
 
 
-def test_a_forged_first_word_is_no_half(begun: Callable[[Any], Any]) -> None:
+def test_a_forged_first_word_is_no_half(begun):
     """Whoever speaks after it is the first of the two, and nothing is sent."""
     merchant = begun(wait_for_two)
     with merchant.environment() as environment:
@@ -220,7 +219,7 @@ def test_a_forged_first_word_is_no_half(begun: Callable[[Any], Any]) -> None:
     assert merchant.instruction_states() == {"planned": 1}
 
 
-def test_a_stop_that_nobody_ended_goes_on(begun: Callable[[Any], Any]) -> None:
+def test_a_stop_that_nobody_ended_goes_on(begun):
     """A turn of the switch without two words closes the gate and stops a night at work."""
     merchant = begun(wait_for_two)
     with merchant.environment() as environment:
@@ -239,7 +238,7 @@ def test_a_stop_that_nobody_ended_goes_on(begun: Callable[[Any], Any]) -> None:
     assert "sending was allowed again" in problems_of(merchant)
 
 
-def test_the_claim_looks_again(begun: Callable[[Any], Any]) -> None:
+def test_the_claim_looks_again(begun):
     """What is forged between the gate and the claim ends the night before a byte leaves."""
     merchant = begun(wait_for_two)
     with merchant.environment() as environment:
@@ -273,7 +272,7 @@ def replace_name(person: Person, name: str) -> Approver:
     return person.declared.model_copy(update={"name": name})
 
 
-def test_towards_a_live_gateway_unproven_words_cover_nothing(live: Environment) -> None:
+def test_towards_a_live_gateway_unproven_words_cover_nothing(live):
     """Even words that the desk signed count there only when a code proved who spoke."""
     jo = identify("jo", code=None, environment=live)
     kim = replace(jo, short="kim", declared=replace_name(jo, "Kim Bell"))
@@ -291,9 +290,7 @@ def test_towards_a_live_gateway_unproven_words_cover_nothing(live: Environment) 
         ("sign-off", {"run_id": "r1", "role": "reviewer"}),
     ],
 )
-def test_towards_a_live_gateway_nobody_writes_off_or_signs_without_a_code(
-    live: Environment, act: str, said: dict[str, str]
-) -> None:
+def test_towards_a_live_gateway_nobody_writes_off_or_signs_without_a_code(live, act, said):
     """A returned workbook and a signature need a code there, before anything is looked at."""
     unread = replace(
         drawings(),
@@ -304,9 +301,7 @@ def test_towards_a_live_gateway_nobody_writes_off_or_signs_without_a_code(
         hear(act, {"person": "jo", **said}, origin="", place=Place(live, lambda: unread))
 
 
-def test_towards_a_live_gateway_nothing_is_approved_by_hand_alone(
-    begun: Callable[[Any], Any],
-) -> None:
+def test_towards_a_live_gateway_nothing_is_approved_by_hand_alone(begun):
     """What one person may at the sandbox closes the gate anywhere else."""
     merchant = begun(wait_for_two)
     with merchant.environment() as environment:
@@ -323,7 +318,7 @@ def test_towards_a_live_gateway_nothing_is_approved_by_hand_alone(
     assert "counts as approved" in gate.closed_because
 
 
-def test_without_a_key_nothing_that_people_approved_goes(begun: Callable[[Any], Any]) -> None:
+def test_without_a_key_nothing_that_people_approved_goes(begun):
     """Towards a live gateway without a desk the gate is closed and says what is missing."""
     merchant = begun(wait_for_two)
     with merchant.environment() as environment:
@@ -333,7 +328,7 @@ def test_without_a_key_nothing_that_people_approved_goes(begun: Callable[[Any], 
     assert "RECON_DESK_PUBLIC_KEY_FILE" in problem
 
 
-def test_the_sandboxs_key_counts_nowhere_else(merchant: Any) -> None:
+def test_the_sandboxs_key_counts_nowhere_else(merchant):
     """Everybody knows it: towards another gateway it is refused by name, and never the default."""
     from recon.desk.held_keys import private_text, public_text
 
@@ -356,7 +351,7 @@ def test_the_sandboxs_key_counts_nowhere_else(merchant: Any) -> None:
             pass
 
 
-def test_one_yes_is_one_movement(begun: Callable[[Any], Any]) -> None:
+def test_one_yes_is_one_movement(begun):
     """What was sent is not sent again under the same two words, whatever the tables say."""
     merchant = begun(wait_for_two)
     with merchant.environment() as environment:
@@ -375,7 +370,7 @@ def test_one_yes_is_one_movement(begun: Callable[[Any], Any]) -> None:
     assert "was confirmed" in settled(merchant)
 
 
-def test_a_first_word_that_ran_out_is_no_half(begun: Callable[[Any], Any]) -> None:
+def test_a_first_word_that_ran_out_is_no_half(begun):
     """A word of months ago and an honest first word of today are not two people who agreed."""
     merchant = begun(wait_for_two)
     with merchant.environment() as environment:
@@ -404,9 +399,7 @@ def live_desk(merchant: Any, keyed: dict[str, str]) -> Iterator[Environment]:
 
 
 @pytest.mark.parametrize("mode", [0o664, 0o646])
-def test_a_desk_whose_approvers_others_can_change_hears_nobody(
-    merchant: Any, live_desk: Environment, mode: int
-) -> None:
+def test_a_desk_whose_approvers_others_can_change_hears_nobody(merchant, live_desk, mode):
     """By name and with the command that closes it; not so at the sandbox."""
     path = merchant.folder / "config" / "approvers.toml"
     refuse_open_files(live_desk)
@@ -420,16 +413,14 @@ def test_a_desk_whose_approvers_others_can_change_hears_nobody(
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives a file away")
-def test_a_file_of_somebody_else_says_nobody(merchant: Any, live_desk: Environment) -> None:
+def test_a_file_of_somebody_else_says_nobody(merchant, live_desk):
     """Whoever owns it can change it, whatever its mode."""
     os.chown(merchant.folder / "config" / "approvers.toml", 4242, -1)
     with pytest.raises(ConfigurationError, match=r"approvers\.toml says who may decide"):
         refuse_open_files(live_desk)
 
 
-def test_the_nights_database_does_not_forget_guesses_for_anybody(
-    merchant: Any, live_desk: Environment
-) -> None:
+def test_the_nights_database_does_not_forget_guesses_for_anybody(merchant, live_desk):
     """Wrong and used codes stand in the desk's own file: deleting rows gives no new try."""
     right = code_of(merchant)
     identify("anna", code=right, environment=live_desk)
@@ -453,9 +444,7 @@ def speak(environment: Environment, name: str) -> None:
     submit(yes, who=(name, None), place=Place(environment, drawings))
 
 
-def test_a_database_without_any_word_is_missed(
-    begun: Callable[[Any], Any], keyed: dict[str, str]
-) -> None:
+def test_a_database_without_any_word_is_missed(begun, keyed):
     """Who takes all words away is noticed by the next one."""
     merchant = begun(wait_for_two)
     merchant.variables |= keyed
@@ -502,9 +491,7 @@ def forget_no(merchant: Any) -> None:
     )
 
 
-def test_a_night_misses_the_newest_word_by_its_link(
-    begun: Callable[[Any], Any], keyed: dict[str, str]
-) -> None:
+def test_a_night_misses_the_newest_word_by_its_link(begun, keyed):
     """A deleted rejection stops the night that comes before anybody speaks again."""
     merchant = begun(wait_for_two)
     reported_no(merchant, keyed)
@@ -521,9 +508,7 @@ def test_a_night_misses_the_newest_word_by_its_link(
     assert settled(merchant) != ""
 
 
-def test_the_desk_misses_a_word_from_among_the_others(
-    begun: Callable[[Any], Any], keyed: dict[str, str]
-) -> None:
+def test_the_desk_misses_a_word_from_among_the_others(begun, keyed):
     """A deleted rejection is noticed by the next person who speaks, not only by the next night."""
     merchant = begun(wait_for_two)
     reported_no(merchant, keyed)
@@ -543,9 +528,7 @@ def speak_up(environment: Environment, name: str) -> None:
     submit(go_on, who=(name, None), place=Place(environment, drawings))
 
 
-def test_a_night_misses_a_word_that_is_gone_with_its_links(
-    begun: Callable[[Any], Any], keyed: dict[str, str]
-) -> None:
+def test_a_night_misses_a_word_that_is_gone_with_its_links(begun, keyed):
     """Where history and head files were cut as well, the desk's published memory says so."""
     merchant = begun(wait_for_two)
     reported_no(merchant, keyed)
@@ -564,9 +547,7 @@ def test_a_night_misses_a_word_that_is_gone_with_its_links(
     assert merchant.effects() == []
 
 
-def test_words_of_another_database_count_in_none(
-    begun: Callable[[Any], Any], keyed: dict[str, str]
-) -> None:
+def test_words_of_another_database_count_in_none(begun, keyed):
     """Rows of another database with one desk's signature are nobody's word here."""
     merchant = begun(wait_for_two)
     merchant.variables |= keyed
@@ -580,7 +561,7 @@ def test_words_of_another_database_count_in_none(
             assert "it was said in another database" in next(words.broken(connection))
 
 
-def test_night_and_desk_name_one_database_alike() -> None:
+def test_night_and_desk_name_one_database_alike():
     """Their logins differ; a memory under another name would never be looked at."""
     names = {
         name_of(Store(parse_url(f"postgresql://{login}@db:5432/recon?connect_timeout=3")))
@@ -589,7 +570,7 @@ def test_night_and_desk_name_one_database_alike() -> None:
     assert names == {"postgresql://db:5432/recon"}
 
 
-def test_after_a_new_key_an_approval_lapses_and_is_said_anew(begun: Any, tmp_path: Path) -> None:
+def test_after_a_new_key_an_approval_lapses_and_is_said_anew(begun, tmp_path):
     """What the old key signed counts for nothing, and holds nothing up for ever either."""
     merchant = begun(wait_for_two)
     merchant.variables |= desk_with_keys(tmp_path / "old")
@@ -610,7 +591,7 @@ def test_after_a_new_key_an_approval_lapses_and_is_said_anew(begun: Any, tmp_pat
 @pytest.mark.parametrize(
     "junk", [{"at": "yesterday"}, {"says": {}}, {"says": ["a"]}], ids=["instant", "role", "says"]
 )
-def test_a_row_of_the_desk_that_is_none_ends_no_night(begun: Any, junk: Any) -> None:
+def test_a_row_of_the_desk_that_is_none_ends_no_night(begun, junk):
     """Whoever can write to the database; the night ends, and `recon verify` names the row."""
     merchant = begun(wait_for_two)
     with merchant.environment() as environment, environment.store.writing() as connection:

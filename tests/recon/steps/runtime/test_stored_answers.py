@@ -132,7 +132,7 @@ class Asking:
             return shown_answers.unbound(connection, self.run, environment=self.environment)
 
 
-def test_a_file_of_keys_that_counts_as_answers_is_refused_by_name(asking: Asking) -> None:
+def test_a_file_of_keys_that_counts_as_answers_is_refused_by_name(asking):
     """Somebody changed past the code which files have answers: a sentence, whatever is asked."""
     asking.ask("A-1", "A-2")
     with asking.environment.store.writing() as connection:
@@ -170,7 +170,7 @@ def archive_beside(asking: Asking, merchant: Merchant) -> Path:
     return stands.parent / "archive"
 
 
-def test_only_unanswered_keys_are_asked_again(asking: Asking) -> None:
+def test_only_unanswered_keys_are_asked_again(asking):
     """A restart asks for what has no final answer, and notes each key once."""
     asking.ask("A", "B")
     asking.keep({"A": FOUND}, payment("A"))
@@ -180,7 +180,7 @@ def test_only_unanswered_keys_are_asked_again(asking: Asking) -> None:
     assert sorted(keys.to_pylist()) == ["A", "B", "C"]
 
 
-def test_a_file_without_its_row_is_nobodys(asking: Asking, merchant: Merchant) -> None:
+def test_a_file_without_its_row_is_nobodys(asking, merchant):
     """What was written when the process died is written again, and sealed only as it is named."""
     asking.ask("A")
     asking.keep({"A": FOUND}, payment("A"))
@@ -195,7 +195,7 @@ def test_a_file_without_its_row_is_nobodys(asking: Asking, merchant: Merchant) -
     assert not path.with_name("replies-00009.parquet").exists()
 
 
-def test_an_answer_kept_again_takes_the_place_of_the_first(asking: Asking) -> None:
+def test_an_answer_kept_again_takes_the_place_of_the_first(asking):
     """The same key answered twice in a phase leaves one set of payments."""
     asking.keep({"A": FOUND, "B": FOUND}, payment("A"), payment("B"))
     asking.keep({"A": FOUND}, payment("A", payment_status="3000"))
@@ -203,7 +203,7 @@ def test_an_answer_kept_again_takes_the_place_of_the_first(asking: Asking) -> No
     assert asking.rows() == [("A", "found", "3000"), ("B", "found", "2000")]
 
 
-def test_what_a_later_answer_takes_back_is_shown_to_nobody(asking: Asking) -> None:
+def test_what_a_later_answer_takes_back_is_shown_to_nobody(asking):
     """Whoever looks for a payment finds what the newest answer about its order says, not more."""
     asking.keep({"A": FOUND, "B": FOUND}, payment("A"), payment("B"))
     asking.keep({"A": FOUND}, payment("A", transaction_id="T-new"))
@@ -218,7 +218,7 @@ def test_what_a_later_answer_takes_back_is_shown_to_nobody(asking: Asking) -> No
     assert asking.told("before_money", {"A", "Z"}) == {"A": "found"}
 
 
-def test_the_answer_after_money_counts(asking: Asking) -> None:
+def test_the_answer_after_money_counts(asking):
     """The engine sees the newest phase of each key, and keys without a payment as rows."""
     asking.keep({"A": FOUND, "B": ABSENT, "C": SILENT}, payment("A"))
     asking.keep({"A": FOUND}, payment("A", payment_status="3000"), phase=AFTER)
@@ -234,9 +234,7 @@ def test_the_answer_after_money_counts(asking: Asking) -> None:
 
 
 @pytest.mark.parametrize("columns", [["answer"], ["detail", "queried_at"], ["order_no"]])
-def test_some_columns_of_the_answers_say_what_all_of_them_say(
-    asking: Asking, columns: list[str]
-) -> None:
+def test_some_columns_of_the_answers_say_what_all_of_them_say(asking, columns):
     """Also of a key that was answered twice in a phase, and again after money moved."""
     asking.ask("A1", "A2", "A3")
     asking.keep({"A1": FOUND, "A2": SILENT}, payment("A1"))
@@ -250,7 +248,7 @@ def test_some_columns_of_the_answers_say_what_all_of_them_say(
     assert len(some.column_names) < len(whole.column_names)
 
 
-def test_another_accounts_answers_stay_apart(asking: Asking) -> None:
+def test_another_accounts_answers_stay_apart(asking):
     """What another account showed is no payment of this account and no part of its universe."""
     other = "100042002"
     asking.ask("A")
@@ -267,7 +265,7 @@ def test_another_accounts_answers_stay_apart(asking: Asking) -> None:
     ]
 
 
-def test_payments_are_shown_by_order_transaction_and_status(asking: Asking) -> None:
+def test_payments_are_shown_by_order_transaction_and_status(asking):
     """One transaction in another order's answer counts beside; two are not the only payment."""
     asking.keep(
         {"A": FOUND, "B": FOUND, "C": FOUND},
@@ -295,7 +293,7 @@ def test_payments_are_shown_by_order_transaction_and_status(asking: Asking) -> N
     assert orders == {"A", "B"}
 
 
-def test_only_sealed_answers_that_were_asked_after_a_link_are_evidence(asking: Asking) -> None:
+def test_only_sealed_answers_that_were_asked_after_a_link_are_evidence(asking):
     """What no history binds could be anybody's; once bound, its place in the history decides.
 
     That place stands in the sealed file: what the database says beside it makes none younger.
@@ -315,7 +313,7 @@ def test_only_sealed_answers_that_were_asked_after_a_link_are_evidence(asking: A
     assert asking.evidence("A", ASKED_AFTER + 1) == []
 
 
-def test_answers_that_come_after_the_seal_are_a_step_of_their_own(asking: Asking) -> None:
+def test_answers_that_come_after_the_seal_are_a_step_of_their_own(asking):
     """Nothing sealed is opened again, and until it is bound, too, money waits."""
     asking.ask("A")
     asking.keep({"A": FOUND}, payment("A"))
@@ -345,9 +343,7 @@ CHANGES = (
 
 
 @pytest.mark.parametrize(("change", "refused"), CHANGES)
-def test_rows_that_were_changed_past_the_code_are_refused(
-    change: str, refused: type[Exception] | None, merchant: Merchant
-) -> None:
+def test_rows_that_were_changed_past_the_code_are_refused(change, refused, merchant):
     """A file that is not the bound one is never read, and before money each change is told."""
     with begun(merchant) as asking:
         asking.ask("A")
@@ -365,7 +361,7 @@ def test_rows_that_were_changed_past_the_code_are_refused(
                 later.rows()
 
 
-def test_a_file_that_was_changed_is_refused_by_name(merchant: Merchant) -> None:
+def test_a_file_that_was_changed_is_refused_by_name(merchant):
     """One byte less, and the sentence says which file and what to do."""
     with begun(merchant) as asking:
         asking.keep({"A": FOUND}, payment("A"))
@@ -431,7 +427,7 @@ def the_file(asking: Asking, merchant: Merchant) -> Path:
 ODD = entry(1, entry_type="adjustment", amount=-500, transaction_amount=0, reference_no='a "b", c')
 
 
-def test_books_come_back_whole_in_place_of_an_earlier_attempt(merchant: Merchant) -> None:
+def test_books_come_back_whole_in_place_of_an_earlier_attempt(merchant):
     """Entries of every account and age, blanks and signs; what was bound before stays beside it."""
     with begun(merchant) as asking:
         none = told(asking, attrgetter("source"))
@@ -457,7 +453,7 @@ def test_books_come_back_whole_in_place_of_an_earlier_attempt(merchant: Merchant
     ]
 
 
-def test_the_money_of_books_is_added_up_by_arrow(merchant: Merchant) -> None:
+def test_the_money_of_books_is_added_up_by_arrow(merchant):
     """By type and currency, as the plain frame comes to it."""
     with begun(merchant) as asking:
         frame = keep(asking, [ODD, entry(2), entry(3), entry(4, currency="GBP")])
@@ -470,7 +466,7 @@ def test_the_money_of_books_is_added_up_by_arrow(merchant: Merchant) -> None:
 BACK = {"entry_type": "chargeback"}
 
 
-def test_what_was_charged_back_is_asked_of_the_runs_own_books(merchant: Merchant) -> None:
+def test_what_was_charged_back_is_asked_of_the_runs_own_books(merchant):
     """Reversals count against it, money in the payment's currency, other accounts not at all.
 
     A row taken away in the database hides none of it.
@@ -495,7 +491,7 @@ def test_what_was_charged_back_is_asked_of_the_runs_own_books(merchant: Merchant
     assert asked == [{("A-1", "T-1", "EUR"): 297, ("A-4", "T-4", "USD"): 700}] * 2
 
 
-def test_a_run_that_read_no_books_asks_the_newest_that_any_did(merchant: Merchant) -> None:
+def test_a_run_that_read_no_books_asks_the_newest_that_any_did(merchant):
     """A chargeback that was booked once is not forgotten where the ledger cannot be read."""
     with begun(merchant) as asking:
         keep(asking, [entry(1, **BACK)])
@@ -507,7 +503,7 @@ def test_a_run_that_read_no_books_asks_the_newest_that_any_did(merchant: Merchan
 
 
 @pytest.mark.parametrize("how", ["cut", "other", "gone", "unbound"])
-def test_books_that_were_changed_are_refused(how: str, merchant: Merchant) -> None:
+def test_books_that_were_changed_are_refused(how, merchant):
     """A byte less, another run's file, none at all, or a row that says books were read."""
     with begun(merchant) as asking:
         if how != "unbound":
@@ -537,7 +533,7 @@ def _walk(asking: Asking, *names: str) -> None:
     )
 
 
-def test_books_that_change_behind_the_query_send_nothing(merchant: Merchant) -> None:
+def test_books_that_change_behind_the_query_send_nothing(merchant):
     """The night stops before its first claim: a chargeback taken out of them lets nothing pass."""
     capture(merchant)
     with begun(merchant) as asking:
@@ -550,7 +546,7 @@ def test_books_that_change_behind_the_query_send_nothing(merchant: Merchant) -> 
     assert merchant.effects() == []
 
 
-def test_an_archive_that_takes_no_books_stops_the_night(merchant: Merchant) -> None:
+def test_an_archive_that_takes_no_books_stops_the_night(merchant):
     """Nothing is asked and nothing is sent; the sentence says what to do."""
     capture(merchant)
     with begun(merchant) as asking:

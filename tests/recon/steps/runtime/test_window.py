@@ -78,7 +78,7 @@ def judged(merchant: Any, order_no: str) -> str:
     return next((word for word, f in frames.items() if f["order_no"].eq(order_no).any()), "")
 
 
-def test_an_order_that_left_the_window_with_its_break_is_still_compared(merchant: Any) -> None:
+def test_an_order_that_left_the_window_with_its_break_is_still_compared(merchant):
     """What is asked about is compared with its order, however old that is."""
     one = merchant.payments("captured")[0]
     too_little = merchant.order(one, amount="900000.00", currency="EUR")
@@ -98,7 +98,7 @@ def test_an_order_that_left_the_window_with_its_break_is_still_compared(merchant
     assert judged(merchant, one.order_no) == before
 
 
-def test_old_entries_are_opening_balance_unless_somebody_asks(merchant: Any) -> None:
+def test_old_entries_are_opening_balance_unless_somebody_asks(merchant):
     """An entry before the window is told, never a break; that of an open order is compared."""
     one = next(p for p in merchant.payments("captured") if p.currency == "EUR")
     merchant.drop("orders.csv", merchant.order(one))
@@ -126,9 +126,7 @@ def test_old_entries_are_opening_balance_unless_somebody_asks(merchant: Any) -> 
 
 
 @pytest.mark.parametrize(("opening", "said"), [("2026-11-20", ""), ("2026-11-01", "LEDGER_ONLY")])
-def test_payments_before_the_opening_date_are_opening_balance(
-    merchant: Any, opening: str, said: str
-) -> None:
+def test_payments_before_the_opening_date_are_opening_balance(merchant, opening, said):
     """Without an order of ours nobody can judge them; from the opening date on they are breaks."""
     one = next(p for p in merchant.payments("captured") if p.currency == "EUR")
     merchant.configure("rules.toml", opening, instead_of="2026-01-01")
@@ -141,7 +139,7 @@ def test_payments_before_the_opening_date_are_opening_balance(
     assert [t for t in newest(merchant).control_totals if not t.passed] == []
 
 
-def test_orders_are_asked_about_again_as_they_grow_old(merchant: Any) -> None:
+def test_orders_are_asked_about_again_as_they_grow_old(merchant):
     """A matched order is looked at once more at 90 and 180 days, between them left in peace.
 
     What the gateway shows otherwise by then opens a break.
@@ -170,7 +168,7 @@ def test_orders_are_asked_about_again_as_they_grow_old(merchant: Any) -> None:
     assert again == ["matched", "", "REFUND_UNEXPECTED"]
 
 
-def test_rows_that_come_late_are_compared_however_old_their_orders_are(merchant: Any) -> None:
+def test_rows_that_come_late_are_compared_however_old_their_orders_are(merchant):
     """A forgotten order and a new word on an old one are asked about and judged, each once."""
     one, late, gone, early = [p for p in merchant.payments("captured") if p.currency == "EUR"][:4]
     old = {"ordered_at": LONG_AGO.isoformat()}
@@ -190,7 +188,7 @@ def test_rows_that_come_late_are_compared_however_old_their_orders_are(merchant:
     assert [t for t in newest(merchant).control_totals if not t.passed] == []
 
 
-def test_an_old_order_without_an_answer_is_asked_about_the_next_night(merchant: Any) -> None:
+def test_an_old_order_without_an_answer_is_asked_about_the_next_night(merchant):
     """An outage on the one night that looks at it again heals like any other."""
     one = next(p for p in merchant.payments("captured") if p.currency == "EUR")
     of_age = AS_OF + timedelta(hours=12) - timedelta(days=90)
@@ -209,7 +207,7 @@ def test_an_old_order_without_an_answer_is_asked_about_the_next_night(merchant: 
     assert told == ["unverified", "matched"]
 
 
-def test_what_waits_is_asked_about_until_it_is_late(merchant: Any) -> None:
+def test_what_waits_is_asked_about_until_it_is_late(merchant):
     """Also when its order left a window that is shorter than the grace."""
     path = merchant.folder / "config" / "rules.toml"
     text = path.read_text()
@@ -228,7 +226,7 @@ def test_what_waits_is_asked_about_until_it_is_late(merchant: Any) -> None:
     assert told == ["pending"] * 3
 
 
-def test_what_we_moved_is_not_denied_by_a_gateway_that_nobody_asked(merchant: Any) -> None:
+def test_what_we_moved_is_not_denied_by_a_gateway_that_nobody_asked(merchant):
     """A cancel confirmed long ago, whose order left the window, is no finding of a later night."""
     merchant.configure("rules.toml", "[window]\norders_days = 1", instead_of="[window]")
     one = next(p for p in merchant.payments("authorised") if p.currency == "EUR")
@@ -243,7 +241,7 @@ def test_what_we_moved_is_not_denied_by_a_gateway_that_nobody_asked(merchant: An
     assert told == ["matched", "matched", "matched", "", ""]
 
 
-def test_nights_that_were_skipped_are_caught_up() -> None:
+def test_nights_that_were_skipped_are_caught_up():
     """The spans of a night begin where the night before ended."""
     spans = list(looked_back(run_of(AS_OF), before=run_of(AS_OF - timedelta(days=3))))
 
@@ -253,7 +251,7 @@ def test_nights_that_were_skipped_are_caught_up() -> None:
     assert first[0] == (AS_OF - timedelta(days=2), AS_OF - timedelta(days=1))
 
 
-def test_each_window_has_its_days_and_none_begins_before_the_opening() -> None:
+def test_each_window_has_its_days_and_none_begins_before_the_opening():
     """Midnight of the opening date is local."""
     rules = Rules.of({"window": {"orders_days": 5, "ledger_days": 9}}, source="x")
     opened = Rules.of(
@@ -268,9 +266,7 @@ def test_each_window_has_its_days_and_none_begins_before_the_opening() -> None:
 
 @pytest.mark.parametrize("fees_per", ["balance", "payment", "batch", "day", "month"])
 @pytest.mark.parametrize("name", [{"order_no": "OLD-1"}, {"order_no": "", "transaction_id": "T1"}])
-def test_what_the_books_say_of_fees_stays_where_the_fees_of_the_settlement_stay(
-    fees_per: str, name: dict[str, str]
-) -> None:
+def test_what_the_books_say_of_fees_stays_where_the_fees_of_the_settlement_stay(fees_per, name):
     """A payment from before the opening, settled after it: its fee is compared on both sides."""
     booked = {"amount": 200, "booked_at": datetime(2026, 6, 2, 12, tzinfo=UTC)}
     case = Case().ruled(window={"opening_date": "2026-06-01"}, ledger={"fees_per": fees_per})
@@ -334,7 +330,7 @@ def kept(settlement: pd.DataFrame | None) -> list[str]:
     return list(found["entry_id"])
 
 
-def test_a_payout_is_held_against_its_entry_however_old_that_is() -> None:
+def test_a_payout_is_held_against_its_entry_however_old_that_is():
     """Without settlement files: the window's entries, and those that name a payout of ours."""
     assert kept(None) == [
         "batch of before the window",
@@ -346,7 +342,7 @@ def test_a_payout_is_held_against_its_entry_however_old_that_is() -> None:
     ]
 
 
-def test_a_pay_out_booked_early_in_the_window_may_be_of_a_batch_before_it() -> None:
+def test_a_pay_out_booked_early_in_the_window_may_be_of_a_batch_before_it():
     """Where files tell of payouts: only later entries that name none are somebody's error."""
     paid = [{"batch_id": "B1", "entry_type": "payout", "gross": 1, "fee": 0, "net": 1, "line": 2}]
     assert kept(frame_of(paid, columns=SETTLEMENT_COLUMNS)) == [
@@ -358,7 +354,7 @@ def test_a_pay_out_booked_early_in_the_window_may_be_of_a_batch_before_it() -> N
     ]
 
 
-def test_what_closes_a_group_stays_as_long_as_the_group_does() -> None:
+def test_what_closes_a_group_stays_as_long_as_the_group_does():
     """A break that was written off does not come back when the window moves on."""
     entries = frame_of(
         [
@@ -392,8 +388,8 @@ def test_what_closes_a_group_stays_as_long_as_the_group_does() -> None:
     ],
 )
 def test_an_entry_without_a_batch_is_of_one_from_before_unless_a_pay_out_has_its_amount(
-    entries: list[Any], named: list[str]
-) -> None:
+    entries, named
+):
     """Only while such a batch may still be booked: two business days by the rules.
 
     So long before its day a payout may be booked, too.

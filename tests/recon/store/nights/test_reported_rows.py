@@ -62,9 +62,7 @@ def change(store: Store, statement: str) -> None:
         (f"SET action_amount = 6 WHERE account_id = '{OTHER}'", "", f"account 100042/{OTHER}"),
     ],
 )
-def test_waiting_actions_are_what_arrived(
-    store: Store, run: Run, change_to: str, here: str, everywhere: str
-) -> None:
+def test_waiting_actions_are_what_arrived(store, run, change_to, here, everywhere):
     """Held against the history by the account's night, and of all accounts by `recon verify`."""
     arrive(store, run, 2, 3)
     assert problems(store, run) == ([], [])
@@ -75,7 +73,7 @@ def test_waiting_actions_are_what_arrived(
 
 
 @pytest.mark.parametrize("column", [name for name in ACTIONS.columns if "_id" not in name])
-def test_each_column_that_is_changed_is_found(store: Store, run: Run, column: str) -> None:
+def test_each_column_that_is_changed_is_found(store, run, column):
     arrive(store, run, 2, 3)
     other = "7" if column in NUMBERS else "'xyz'"
     change(store, f"UPDATE order_action SET {column} = {other}")  # noqa: S608 - of this test
@@ -87,7 +85,7 @@ def test_each_column_that_is_changed_is_found(store: Store, run: Run, column: st
     assert "they do not say what arrived" in here[0]
 
 
-def test_actions_that_are_gone_are_missed(store: Store, run: Run) -> None:
+def test_actions_that_are_gone_are_missed(store, run):
     arrive(store, run, 2, 3)
     change(store, "DELETE FROM order_action WHERE line < 9")
     here, everywhere = problems(store, run)
@@ -123,7 +121,7 @@ def told(
     )
 
 
-def test_evidence_is_what_messages_say_of_the_transactions_asked_for(store: Store) -> None:
+def test_evidence_is_what_messages_say_of_the_transactions_asked_for(store):
     with store.writing() as connection:
         for place, number, minutes in ((PLACE, 1, 2), (PLACE, 2, 1), (PLACE, 3, 0)):
             save(connection, place, message=told(number, at=NOW + timedelta(minutes=minutes)))
@@ -138,7 +136,7 @@ def test_evidence_is_what_messages_say_of_the_transactions_asked_for(store: Stor
     assert found[0].fields == told(2).fields
 
 
-def test_a_failure_is_no_evidence_of_an_effect(store: Store) -> None:
+def test_a_failure_is_no_evidence_of_an_effect(store):
     """A failed or unknown status proves nothing; what was taken on needs no status."""
     with store.writing() as connection:
         save(connection, PLACE, message=told(1, status="0"))
@@ -151,7 +149,7 @@ def test_a_failure_is_no_evidence_of_an_effect(store: Store) -> None:
     assert [one.transaction_id for one in found] == ["t4"]
 
 
-def test_orders_told_lately_are_asked_for(store: Store) -> None:
+def test_orders_told_lately_are_asked_for(store):
     with store.writing() as connection:
         save(connection, PLACE, message=told(1, at=NOW - timedelta(days=2)))
         save(connection, PLACE, message=told(2))
@@ -160,7 +158,7 @@ def test_orders_told_lately_are_asked_for(store: Store) -> None:
     assert found == {"o2"}
 
 
-def test_cases_are_bounded(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cases_are_bounded(store, monkeypatch):
     """A flood of refused messages cannot fill the database."""
     monkeypatch.setattr(notification_rows, "CASES_PER_ACCOUNT_MAX", 2)
     with store.writing() as connection:
@@ -170,7 +168,7 @@ def test_cases_are_bounded(store: Store, monkeypatch: pytest.MonkeyPatch) -> Non
         assert counts(connection) == {"stored": 0, "forged": 3}
 
 
-def test_only_what_the_signature_covers_is_a_signed_state(store: Store) -> None:
+def test_only_what_the_signature_covers_is_a_signed_state(store):
     """Of messages about the payment itself, and only in the signed fields."""
     fields = {"order_no": "o1", "transaction_id": "t1", "currency": "EUR", "amount": "5.00"}
     fields |= {"order_status": "3000", "payment_status": "4100"}
@@ -186,7 +184,7 @@ def test_only_what_the_signature_covers_is_a_signed_state(store: Store) -> None:
     assert others == []
 
 
-def test_signed_states_that_contradict_each_other_are_no_evidence(store: Store) -> None:
+def test_signed_states_that_contradict_each_other_are_no_evidence(store):
     """Two amounts under two right signatures: neither ends a doubt, another state still may."""
     fields = {"order_no": "o1", "transaction_id": "t1", "currency": "EUR", "amount": "5.00"}
     with store.writing() as connection:
