@@ -23,8 +23,6 @@ DATED = "# Changelog\n\n## [1.2.3] - 2026-12-01\n\n- More.\n\n## [1.2.2] - 2026-
 def release() -> ModuleType:
     """`.ci/release.py`, which no package holds."""
     spec = importlib.util.spec_from_file_location("release", ROOT / ".ci" / "release.py")
-    assert spec is not None
-    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

@@ -36,7 +36,6 @@ class Nursery:
             env=os.environ | ONE_THREAD,
         ) as process:
             yield cls(process)
-            assert process.stdin is not None
             process.stdin.close()
 
     def warm(self, order: Mapping[str, Any]) -> int:
@@ -68,8 +67,6 @@ class Nursery:
         os.kill(pid, signal.SIGCONT)
 
     def _asked(self, order: Mapping[str, Any]) -> int:
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
         self.process.stdin.write(json.dumps(order) + "\n")
         self.process.stdin.flush()
         return int(json.loads(self.process.stdout.readline()))

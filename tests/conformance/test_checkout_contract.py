@@ -32,7 +32,6 @@ def hosted_payment(**changes: Any) -> HostedPayment:
 
 def card_page(sandbox: Any, reply: PaymentReply) -> str:
     """Where a browser that submits the page's form is led."""
-    assert reply.form is not None
     sent_on = sandbox.http.post(reply.form.action, data=reply.form.inputs)
     assert sent_on.status_code == 303
     return str(sent_on.headers["location"])

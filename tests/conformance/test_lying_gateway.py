@@ -76,7 +76,6 @@ def endings(target: Target, _sandbox: Any, operation: str) -> list[Ask]:
     asks: list[Ask] = []
     for number in NUMBERS:
         record = target.pay(card_payment(order_no=f"plan-{number}", subscription=PLAN)).record
-        assert record is not None
         row = CancelSubscriptionRow(recurring_id=record.recurring_id, contract_name="Gold plan")
         asks.append(partial(moved, target, operation, {record.transaction_id: row}))
     return asks

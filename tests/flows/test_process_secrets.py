@@ -267,7 +267,6 @@ def desk_started(folder: Path, *, desk: Path, url: str) -> psutil.Process:
     }
     command = [*serve.RECON, "serve", "desk", "--socket", str(desk / "s")]
     process = subprocess.Popen(command, env=variables, stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
     said = iter(process.stdout.readline, "")
     assert any("takes decisions at" in line for line in said)
     return psutil.Process(process.pid)

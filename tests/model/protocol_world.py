@@ -209,7 +209,6 @@ class World:
         seed: int = 0,
     ) -> Self:
         """A new world in an empty folder, from a database that has its tables."""
-        assert store.path is not None
         store.forget()
         shutil.rmtree(store.path.parent, ignore_errors=True)
         for name in ("inbox", "reports"):

@@ -219,7 +219,6 @@ def test_of_too_many_differences_those_that_no_night_shows_stand_first(
 ):
     """What makes the month NOT PROVEN is not left to the file alone."""
     books = month.statement.books
-    assert books is not None
     tampered = books["what"].eq("open").to_numpy().nonzero()[0][-1]
     books = books.assign(shown=books["shown"].where(books.index != tampered, 1))
     unproven = replace(month, statement=replace(month.statement, books=books))

@@ -34,7 +34,6 @@ def prepared_demo(folder: Path) -> DemoFolder:
 def its_time(demo: DemoFolder, *, at: datetime) -> datetime:
     """The machine's time at which the demo has a time."""
     memory = recall(demo)
-    assert memory is not None
     return at - timedelta(seconds=memory.clock_shift)
 
 

@@ -90,7 +90,6 @@ class TwoPlaces:
 
 def is_ready(process: "subprocess.Popen[str]") -> bool:
     """Whether a desk listens, once it says anything of it."""
-    assert process.stdout is not None
     return any("takes decisions at" in line for line in iter(process.stdout.readline, ""))
 
 

@@ -55,7 +55,6 @@ def test_settings_come_from_variables_and_layered_files(environment, config_dir)
     assert settings.rules.grace.hard_limit == "20bd"
     assert settings.rules.grace.refund_visible == "5bd"
     assert account.name == "Northwind Trading"
-    assert account.ledger is not None
     assert account.ledger.columns == {"amount": "sum"}
 
 

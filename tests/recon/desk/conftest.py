@@ -38,7 +38,6 @@ def echo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with subprocess.Popen(
         [sys.executable, "-c", ECHO, str(path), *limits], stdout=subprocess.PIPE, text=True
     ) as process:
-        assert process.stdout is not None
         assert process.stdout.readline().strip() == str(path)
         yield path
         process.send_signal(signal.SIGTERM)

@@ -70,7 +70,6 @@ def test_a_completed_payout_is_done_with_its_record(payout, read):
     row = read(payout, body).rows[0]
 
     assert (row.outcome, row.transaction_id) == (ReplyOutcome.DONE, "PO1")
-    assert row.payout is not None
     assert (row.payout.amount_payer_pays, row.payout.fee_currency) == (Decimal("255.10"), "EUR")
     assert str(row.payout.amount_payer_pays) == "255.10"
     assert row.payout.created_at == datetime(2026, 11, 20, 21, 59, 58, tzinfo=UTC)

@@ -89,7 +89,6 @@ def test_one_opposite_answer_is_told_and_no_case_yet():
     """The newest answer alone, after the quarantine; what came too early says nothing at all."""
     once = _opposite(CAPTURE, (20, S.PAID), (30, S.AUTHORISED))
 
-    assert once is not None
     assert ("the gateway shows authorised" in once.text, once.is_steady) == (True, False)
     assert _opposite(CAPTURE, (14, S.AUTHORISED)) is None
 

@@ -164,7 +164,6 @@ class Case:
     def lost(self, entries: list[dict[str, Any]]) -> "Case":
         """More of such entries."""
         before = self.previous or Case().after(Case().run()).previous
-        assert before is not None
         more = frame_of(entries, columns=VANISHED_COLUMNS)
         self.previous = replace(before, vanished=pd.concat([before.vanished, more]))
         return self

@@ -133,7 +133,6 @@ def test_the_lines_of_a_part_go_on_as_sums():
     ours = reconciled_in_buckets(night, buckets=5, as_of=as_of, **told)
 
     lines = ours.last.settlement
-    assert lines is not None
     stood_for = int(lines["stands_for"].sum())
     summed = lines["stands_for"].gt(0)
     assert int((~summed).sum()) + stood_for == len(night.settlement)

@@ -145,7 +145,6 @@ with reading(Path({str(tmp_path)!r})) as sql:
     sql.rows({ENDLESS!r})
 """
     with subprocess.Popen([sys.executable, "-c", asking], stdout=subprocess.PIPE) as night:
-        assert night.stdout is not None
         pid = int(night.stdout.readline())
         while ticks(pid) < BUSY_TICKS:  # it begins with ten, and the statement ends never
             sleep(0.01)

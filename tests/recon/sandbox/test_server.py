@@ -44,7 +44,6 @@ def test_what_was_answered_survives_a_killed_process(gateway, tmp_path):
         f" serve(SandboxOptions(orders=20, state=Path({str(state)!r})))"
     )
     with subprocess.Popen([sys.executable, "-c", served], stdout=subprocess.PIPE, text=True) as run:
-        assert run.stdout is not None
         client = type(gateway)(run.stdout.readline().strip())
         with client.http:
             client.row("capture", client.authorised()[0])

@@ -191,7 +191,6 @@ def signing(folder: Path, **changed: Any) -> Iterator[RunningSigner]:
         [RECON, "serve", "signer", "--rules", str(rules)], stdout=subprocess.PIPE, env=environment
     )
     try:
-        assert process.stdout is not None
         assert process.stdout.readline().strip() == str(folder / "socket").encode()
         yield RunningSigner(folder, desk, process)
     finally:

@@ -67,7 +67,6 @@ def served(merchant: Any, folder: Path) -> Iterator[None]:
         env={"PATH": os.environ["PATH"], **variables},
         text=True,
     ) as process:
-        assert process.stdout is not None
         assert "takes decisions" in process.stdout.readline()
         merchant.variables |= {
             "RECON_DESK_PUBLIC_KEY_FILE": str(folder / "desk.pub"),

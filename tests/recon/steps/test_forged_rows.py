@@ -126,7 +126,6 @@ def ask_for_more(merchant: Any) -> None:
     with merchant.environment() as environment:
         with environment.store.reading() as connection:
             run = runs.newest_live(connection, ("100042", "100042001"))
-        assert run is not None
         ingest(run.run_id, environment=environment)
 
 

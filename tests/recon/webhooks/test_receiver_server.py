@@ -46,7 +46,6 @@ def port(tmp_path_factory: pytest.TempPathFactory, migrated: Path) -> Iterator[i
     with subprocess.Popen(
         words, env={**os.environ, **variables}, stdout=subprocess.PIPE, text=True
     ) as process:
-        assert process.stdout is not None
         first = process.stdout.readline().strip()
         assert process.stdout.readline().strip() == f"{first}{ADDRESS}"
         yield int(first.rsplit(":", 1)[1])

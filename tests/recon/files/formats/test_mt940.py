@@ -49,7 +49,6 @@ def test_several_statements_keep_their_own_balances():
     one, other = read(MT940 + second)
     assert (one.closing.amount, one.last_page) == ("350.5", True)  # type: ignore[union-attr] # both have one
     assert (other.number, other.page, other.last_page) == ("8", 2, False)
-    assert other.closing is not None
     assert (other.closing.amount, other.closing.credit) == ("1", False)
 
 

@@ -232,7 +232,6 @@ def test_the_warm_process_starts_again_when_it_was_ended(path):
     reader = FileReader()
     assert asked(reader, breaking.counted, path) == len(SECRET)
     process = reader._process
-    assert process is not None
     process.process.send_signal(signal.SIGKILL)
     process.process.wait()
     with pytest.raises(SourceUnreadableError, match="its reader was ended from outside") as told:
@@ -267,7 +266,6 @@ def test_no_reader_outlives_who_started_it(path):
         text=True,
         env=dict(os.environ) | {"PYTHONPATH": str(root)},
     ) as parent:
-        assert parent.stdout is not None
         warm = int(parent.stdout.readline())
         forks = Path(f"/proc/{warm}/task/{warm}/children")
         until = time.monotonic() + QUICK_SECONDS

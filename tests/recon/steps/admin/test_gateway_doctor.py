@@ -290,7 +290,6 @@ def test_a_trusted_gateway_shows_its_protocol_and_the_end_of_its_certificate():
         line = told(base_url, ca_file=SELF_SIGNED)
 
     match = re.search(r" answers over TLSv1\.[23]; its certificate ends on (\S+)$", line)
-    assert match is not None
     soon = datetime.fromisoformat(match[1]).replace(tzinfo=UTC) - timedelta(days=10)
     with listening() as base_url, pytest.raises(ReconError, match="in 10 days: ask the gateway"):
         told(base_url, ca_file=SELF_SIGNED, now=soon)

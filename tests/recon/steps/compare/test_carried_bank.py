@@ -91,7 +91,6 @@ def at_bank(result: Reconciliation) -> dict[str, str]:
 def statements_of(out: Path) -> BankSource:
     """What the run of a folder handed on of banks."""
     bank = read_earlier_run(out).bank
-    assert bank is not None
     return bank.source
 
 

@@ -60,7 +60,6 @@ def proposed(merchant: Any, run_id: str) -> tuple[Any, dict[str, str], list[Any]
     """The journals of a run, the state of those handed out, and its totals T14."""
     with merchant.environment() as environment, environment.store.reading() as connection:
         result = StoredResult(connection, run_id, environment).whole()
-        assert result is not None
         states = journal_rows.states(connection, result.journals["journal_id"])
         return result, states, [one for one in result.control_totals if one.id == "T14"]
 

@@ -232,7 +232,6 @@ def test_the_figures_name_the_file_of_all_matches_as_it_is_published(tmp_path):
 def charged_back(out: Path) -> list[str]:
     """The orders that the run of a folder saw as charged back."""
     previous = read_earlier_run(out).previous
-    assert previous is not None
     return [*previous.chargebacks["order_no"]]
 
 

@@ -33,7 +33,6 @@ def manifest_of_step(merchant: Merchant, step: str) -> Manifest:
     folder = run_folder(merchant)
     storage = archive_of(merchant)
     sealed = sealed_step(storage, folder=f"{folder.relative_to(storage.shown)}/{step}")
-    assert sealed is not None
     return sealed.manifest
 
 
@@ -133,7 +132,6 @@ def compared_entries(merchant: Merchant) -> int:
     with merchant.environment() as environment, environment.store.reading() as connection:
         run = run_named(connection, "2026-11-20")
         kept = stored_sources(connection, run, environment=environment)
-    assert kept is not None
     assert kept[0].ledger is not None
     return len(kept[0].ledger)
 

@@ -251,7 +251,6 @@ def tables_made(run: Run, environment: Environment) -> None:
     with environment.store.reading() as connection:
         read = RunReading(connection, run, inputs, environment)
         chosen = read.lines(asked=AskedFor.of(), before=NOTHING_BEFORE)
-    assert chosen is not None
     assert len(chosen.pay_outs) == 1
     for name in (SETTLEMENT, TARIFFS):
         assert Rows.of(chosen.made[name](), schema=SCHEMAS[name]).rows.num_rows >= 20_000
@@ -342,7 +341,6 @@ def selected(merchant: Merchant) -> Sources:
         sources, _ = sources_of_night(written.night)
         small, previous = small_of_night(written.night)
         cut = cut_of_night(written.night, small=small, previous=previous, rows_per_bucket=8)
-        assert cut is not None
         parts = [rows_of_range(written.night, each, small=small) for each in cut.ranges]
     assert sum(len(part.orders) for part in parts) == len(sources.orders)
     return sources

@@ -98,8 +98,6 @@ def test_a_doubt_keeps_when_answers_first_showed_it(merchant):
         run = newest(merchant)
         with merchant.environment() as environment, environment.store.reading() as connection:
             kept = stored_sources(connection, run, environment=environment)
-        assert kept is not None
-        assert kept[0].instructions is not None
         shown.append(kept[0].instructions.iloc[0])
 
     assert [one["state"] in DOUBTFUL_STATES for one in shown] == [True] * 3

@@ -59,7 +59,6 @@ def in_ranges(
 ) -> tuple[Sequence[Range], list[Sources]]:
     """A night cut into ranges of about so many rows, and the rows of each."""
     cut = cut_of_night(night, small=small, previous=None, rows_per_bucket=rows)
-    assert cut is not None
     return cut.ranges, [rows_of_range(night, each, small=small) for each in cut.ranges]
 
 
@@ -247,7 +246,6 @@ def peak_of(folder: Path, *, rows: int) -> int:
 
     def read() -> None:
         cut = cut_of_night(night, small=SMALL, previous=None, rows_per_bucket=50_000)
-        assert cut is not None
         for each in cut.ranges:
             assert len(rows_of_range(night, each, small=SMALL).orders) == 10_000
 

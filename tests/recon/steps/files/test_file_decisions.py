@@ -97,7 +97,6 @@ def test_a_stray_file_that_was_let_go_leaves_its_night_whole(begun):
     assert verdict is not Verdict.INCOMPLETE
     assert "notes.csv was not read: somebody dismissed it" in _ingested(merchant)
     word = _files(merchant)["notes.csv"].decision
-    assert word is not None
     assert (word.data["by"], word.data["reason"]) == ("Ann", "a colleague's note")
     with merchant.environment() as environment, environment.store.reading() as connection:
         assert history.verify(connection)[1] == ""
@@ -160,7 +159,6 @@ def test_where_people_are_declared_only_one_of_them_speaks_of_a_file(paying_merc
         right = SecretStr(pyotp.TOTP(SECRETS["anna"]).at(int(paying_merchant.now.timestamp())))
         submit(word, who=("Anna", right), place=here)
     noted = _files(paying_merchant)["notes.csv"].decision
-    assert noted is not None
     assert noted.data["by"] == "anna"
 
 

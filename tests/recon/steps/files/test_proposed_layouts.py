@@ -62,7 +62,6 @@ def test_samples_of_one_layout_may_leave_its_encoding_and_quote_open(tmp_path):
     both = of_texts(tmp_path, plain, quoted.encode("cp1252"))
 
     assert both.usable, both
-    assert both.layout is not None
     assert (both.layout.encoding, both.layout.quote) == ("windows-1252", "'")
     assert [file.source.rows_accepted for file in both.checked if file.source] == [2, 2]
 

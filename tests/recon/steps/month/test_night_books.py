@@ -48,7 +48,6 @@ def only_journal(merchant: Merchant) -> str:
 
 
 def days_of(path: Path | None) -> list[str]:
-    assert path is not None
     header, *lines = path.read_text().splitlines()
     at = header.split(",").index("date")
     return [line.split(",")[at] for line in lines]

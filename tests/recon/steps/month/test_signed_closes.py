@@ -158,7 +158,6 @@ def test_two_people_close_a_month_and_seal_its_folder(ended):
 
     closed = state(ended).closed
     assert closed == word.closed
-    assert closed is not None
     assert "Dan Orr" in closed.by
     assert "Anna Berg" in closed.by
     with folder_of(ended) as folder:
@@ -174,7 +173,6 @@ def test_two_people_close_a_month_and_seal_its_folder(ended):
     assert problems(ended) == ""
     with ended.environment() as environment:
         view = closed_view(NOVEMBER, account=OWN, environment=environment)
-    assert view is not None
     beside = names - {"close.json", "signatures.json", "manifest.json"}
     named = " ".join(sorted(name for name in beside if not name.endswith(".xlsx")))
     assert view.workbook == f"workbook of 2026-11 beside {named}".encode()
@@ -220,7 +218,6 @@ def test_figures_that_move_between_the_words_end_the_first(ended, monkeypatch, r
     assert any("then, " in sentence for sentence in word.moved), word.moved
     assert not state(ended).is_closed
     who = state(ended).signed
-    assert who is not None
     assert (who.says["role"], who.name) == (role, "Anna Berg")
     other = {"reviewer": "approver", "approver": "reviewer"}[role]
     assert signed(ended, role=other, name="ben").closed is not None
@@ -428,11 +425,9 @@ def test_two_people_open_a_month_again_and_closing_it_makes_a_second_folder(ende
     assert reopened(ended, name="anna").ending == "REOPENED"
 
     opened = state(ended)
-    assert opened.reopened is not None
     assert (opened.is_closed, opened.reopened.reason) == (False, REASON)
     assert problems(ended) == ""
     word = close(ended)
-    assert word.closed is not None
     assert word.closed.folder.endswith("close-2")
     with folder_of(ended) as folder:
         assert sorted(path.name for path in folder.iterdir()) == ["close-1", "close-2"]

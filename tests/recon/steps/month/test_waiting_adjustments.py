@@ -40,7 +40,6 @@ def stated(truth: MonthTruth, folder: Path) -> MonthStatement:
 
 
 def waiting(statement: MonthStatement) -> list[Row]:
-    assert statement.books is not None
     rows = statement.books[
         statement.books["what"].isin(WAITS) & statement.books["currency"].eq("EUR")
     ]

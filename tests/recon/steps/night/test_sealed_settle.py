@@ -79,10 +79,8 @@ def test_what_a_night_read_is_bound_before_the_first_claim_and_all_of_it_by_its_
     for link in bound:
         night = link.folder.rpartition("/")[0]
         sealed = find_sealed(storage, night=night, step=link.step, sha256=link.sha256)
-        assert sealed is not None
         assert step_problems(storage, sealed) == []
         assert sealed.manifest.about.run_id == run.run_id
-    assert sealed is not None
     assert sealed.manifest.about.after == {
         link.step: link.sha256 for link in bound if link.step in STEPS[:3]
     }
@@ -97,7 +95,6 @@ def entries(folder: Path) -> dict[str, FileEntry]:
     found = {}
     for step in ("books", "inputs", "compared", "results", "proof"):
         sealed = sealed_step(storage, folder=f"{night_name}/{step}")
-        assert sealed is not None
         assert step_problems(storage, sealed) == []
         found |= {f"{step}/{entry.name}": entry for entry in sealed.manifest.files}
     return found

@@ -432,7 +432,6 @@ def test_the_nights_database_does_not_forget_guesses_for_anybody(merchant, live_
         identify("anna", code=SecretStr("1"), environment=live_desk, origin="login 7")
     with pytest.raises(UsageError, match="was used before"):
         identify("anna", code=right, environment=live_desk)
-    assert live_desk.desk.codes is not None
     assert (live_desk.desk.codes.stat().st_mode & 0o777) == 0o600
     with closing(sqlite3.connect(live_desk.desk.codes)) as book:
         assert book.execute("SELECT count(*) FROM wrong_code").fetchone() == (WRONG_CODES_MAX,)

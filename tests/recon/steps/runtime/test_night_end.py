@@ -50,7 +50,6 @@ def _end(merchant: Any, *, mode: Mode = Mode.LIVE, date: str = "2026-11-20") -> 
     with merchant.environment() as environment:
         with environment.store.reading() as connection:
             night = runs.of_night(connection, merchant.request)
-        assert night is not None
         assert (night.mode, str(night.business_date)) == (mode, date)
         return end_of(night, environment=environment)
 
@@ -59,7 +58,6 @@ def _stop(merchant: Any) -> Stop:
     """What the night of the first day keeps of its stop."""
     with merchant.environment() as environment, environment.store.reading() as connection:
         night = runs.of_night(connection, merchant.request)
-        assert night is not None
         return runs.stop_of(connection, night.run_id)
 
 

@@ -88,7 +88,6 @@ def test_a_locked_database_is_one_sentence(sqlite_url, monkeypatch):
     with subprocess.Popen(
         [sys.executable, "-c", holding, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as holder:
-        assert holder.stdout is not None
         holder.stdout.readline()
         store = open_store(sqlite_url)
         with pytest.raises(StoreLockedError, match="locked by another process"), store.writing():
@@ -298,7 +297,6 @@ def _holding(store: Store) -> Iterator["subprocess.Popen[bytes]"]:
     with subprocess.Popen(
         [sys.executable, "-c", HOLDING, url], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as holder:
-        assert holder.stdout is not None
         assert holder.stdout.readline() == b"held\n"
         yield holder
         holder.kill()

@@ -226,7 +226,6 @@ def test_a_note_that_the_disk_took_in_part_is_no_note(tmp_path):
 
     noted = newest_note(side)
 
-    assert noted is not None
     assert noted.head == Head(3, "hash-3")
 
 

@@ -124,7 +124,6 @@ def test_the_journal_is_read_as_intentions(store, run):
     assert alike == {"T1": ["i1"], "T2": ["i2"], "A-3": ["i3"]}
     assert [known.of_key(key).is_again for key in ("k1", "k3")] == [False, True]  # type: ignore[union-attr]  # both are there
     found = known.of_request("r-1")
-    assert found is not None
     assert found.instruction_id == "i1"
 
 

@@ -145,7 +145,6 @@ def journal(store: Store, run: Run) -> StoredJournal:
 
 def _spilled(journal: StoredJournal, *, kind: str = REPLY) -> Spilled:
     standing = journal.status("b1")
-    assert standing is not None
     return Spilled(
         kind=kind,
         batch_id="b1",
