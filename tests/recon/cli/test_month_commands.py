@@ -13,7 +13,6 @@ import pytest
 from openpyxl import load_workbook
 
 from recon import cli
-from recon.cli.month_commands import nothing_left
 from recon.model.nights import Mode, NightRequest, StepSummary
 from recon.steps.night import whole_night as night
 from recon.steps.runtime import environment
@@ -224,12 +223,3 @@ def test_two_people_close_a_month_by_the_command_line(played, tmp_path, monkeypa
     assert cli.main([*export, "--format", "qif"]) == 2
     assert "--format is one of csv, datev" in capsys.readouterr().err
     assert cli.main([*export, "2026-11-30"]) == 2
-
-
-def test_who_finds_nothing_to_hand_out_is_told_how_a_lost_journal_is_written_again():
-    """Only where one left before; the format of then does not matter."""
-    left = nothing_left("27 journals of 2026-11", before=27)
-
-    assert left.startswith("Nothing to hand out: 27 journals of 2026-11 left before.")
-    assert "`--again ID`" in left
-    assert nothing_left("0 journals", before=0) == "Nothing to hand out: 0 journals left before."

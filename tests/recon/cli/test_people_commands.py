@@ -110,17 +110,6 @@ def test_a_workbook_is_named_before_the_code_is_typed(folder, capsys, monkeypatc
     assert "does not exist" in capsys.readouterr().err
 
 
-def test_a_command_has_the_fields_of_its_act_and_their_help(capsys):
-    """Made when it is called: until then it is a name and a sentence."""
-    assert main(["reject", "--help"]) == 0
-    said = " ".join(capsys.readouterr().out.split())
-
-    assert (acts.RejectInstructions.__doc__ or "") in said
-    for flag in ("[instructions]...", "--list", "--reason", "--as", "--code"):
-        assert flag in said
-    assert "Ids, as `recon approve` shows them." in said
-
-
 @pytest.mark.parametrize(
     ("words", "subject"),
     [
