@@ -62,7 +62,7 @@ def ending_of(error: BaseException, *, debug: bool) -> CommandEnding:
         return CommandEnding(
             f"{sentence}\n{_full_text(error)}" if debug else sentence, error.exit_code
         )
-    where = _full_text(error) if debug else _kept(error)
+    where = _full_text(error) if debug else _in_a_file(error)
     return CommandEnding(
         f"Stopped by an unexpected {type(error).__name__}. Everything committed so far is kept: "
         f"start the same command again, and report this if it stops again. {where}",
@@ -70,7 +70,7 @@ def ending_of(error: BaseException, *, debug: bool) -> CommandEnding:
     )
 
 
-def _kept(error: BaseException) -> str:
+def _in_a_file(error: BaseException) -> str:
     """Write the full text to a file that only this user can read; says where it is."""
     try:
         handle, path = tempfile.mkstemp(prefix="recon-error-", suffix=".txt")

@@ -16,7 +16,7 @@ from recon.proof import sql_session
 from recon.proof.sql_session import MEMORY_MB, PROCESS_MB, SqlError, SqlSession, reading
 from tests.recon.proof.killed_sql import ENDLESS
 
-MIB, BUSY_TICKS = 1 << 20, 60
+MIB, BUSY_TICKS, GONE_TRIES_MAX = 1 << 20, 60, 6_000
 
 
 def process_of(sql: SqlSession) -> int:
@@ -149,8 +149,11 @@ with reading(Path({str(tmp_path)!r})) as sql:
         while ticks(pid) < BUSY_TICKS:  # it begins with ten, and the statement ends never
             sleep(0.01)
         night.kill()
-    while is_there(pid):
+    for _ in range(GONE_TRIES_MAX):
+        if not is_there(pid):
+            return
         sleep(0.01)
+    pytest.fail(f"process {pid} runs on")
 
 
 def test_a_process_that_was_allowed_more_is_not_asked_again(tmp_path):

@@ -613,7 +613,7 @@ def the_desk(environment: Environment) -> Iterator[Callable[[], None]]:
         return
     with ExitStack() as held:
         try:
-            stands = held.enter_context(desk_lock(environment.store))
+            still_held = held.enter_context(desk_lock(environment.store))
         except NightHeldError as error:
             msg = (
                 "a desk takes decisions for this database already: connect to it at its socket "
@@ -624,7 +624,7 @@ def the_desk(environment: Environment) -> Iterator[Callable[[], None]]:
 
         def go_on() -> None:
             with one_by_one:
-                if not stands():
+                if not still_held():
                     msg = (
                         "this desk lost its connection to the database, so that another desk may "
                         "take decisions by now: start it again; nothing was changed"
