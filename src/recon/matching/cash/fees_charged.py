@@ -8,8 +8,7 @@ import pandas as pd
 
 from recon.config.fee_contract import FACTS, ContractLine, FeeContract
 from recon.matching.frames.arrays import frame_of_cells, texts
-from recon.matching.frames.coding import coded
-from recon.matching.frames.grouping import Ints, Rows, total
+from recon.matching.frames.grouping import Ints, Rows
 from recon.matching.frames.sources import Sources
 from recon.matching.sides.agreed_fees import (
     CREDIT,
@@ -40,8 +39,6 @@ _TEXTS = (
 )
 _SUMMED = ("lines", "base", "expected", "charged", "over", "under")
 Key = tuple[str, ...]
-Outside = dict[tuple[str, str], tuple[int, int]]
-"""Reason and currency -> number of lines, and the fees charged for them."""
 
 
 def charged_fees(sources: Sources, *, contract: FeeContract | None) -> ChargedFees | None:
@@ -62,52 +59,61 @@ def charged_by_pieces(
         contract: the contract.
         volumes: see agreed_fees.
     """
-    charged = _Charged(contract)
+    of_lines, outside, differing = list[pd.DataFrame](), list[pd.DataFrame](), list[pd.DataFrame]()
+    given_back, otherwise, totals = Counter[Key](), Counter[Key](), Counter[str]()
     for lines in pieces:
-        charged.add(lines, volumes=volumes)
+        agreed = agreed_fees(lines, contract=contract, volumes=volumes)
+        priced = _priced(lines, agreed=agreed)
+        of_lines.append(priced[agreed.line >= 0].groupby("line")[[*_SUMMED]].sum())
+        is_outside = (agreed.line == NOT_COVERED) | (agreed.line == CREDIT)
+        outside.append(priced[is_outside].groupby(_OUTSIDE)[["lines", "charged"]].sum())
+        differing.append(_differing_rows(lines, agreed=agreed, contract=contract))
+        given_back.update(_credits(lines, rows=np.flatnonzero(agreed.line == CREDIT)))
+        of_currency = priced[~pay_outs(lines)].groupby("currency")["charged"].sum()
+        totals.update({str(name): int(fees) for name, fees in of_currency.items()})
+        if volumes is not None:
+            otherwise.update(
+                _priced_otherwise(lines, agreed=agreed, contract=contract, volumes=volumes)
+            )
+    sums = pd.concat(of_lines).groupby(level=0).sum()
+    sums = sums.reindex(range(len(contract.lines)), fill_value=0)
+    cells = zip(contract.lines, sums.to_dict("records"), strict=True)
+    by_line = [{**_cells(line), **of_line} for line, of_line in cells]
+    uncovered = pd.concat(outside).groupby(level=[0, 1]).sum().reset_index()
+    uncovered = uncovered.sort_values(
+        _OUTSIDE, key=lambda cells: cells.where(cells.ne(GIVEN_BACK), _LAST), ignore_index=True
+    )
     return ChargedFees(
-        charged.by_line(),
-        _outside_frame(charged.outside),
-        _differing(charged.differing, given=charged.given_back),
-        tuple(sorted(charged.totals.items())),
-        _months(charged.otherwise, contract=contract, volumes=volumes),
+        frame_of_cells(by_line, names=BY_LINE_COLUMNS, numbers={*_SUMMED}),
+        uncovered[[*OUTSIDE_COLUMNS]].astype(dict.fromkeys(_OUTSIDE, "str")),
+        _differing(differing, given=given_back),
+        tuple(sorted(totals.items())),
+        _months(otherwise, contract=contract, volumes=volumes),
     )
 
 
-class _Charged:
-    """Accumulates the totals of the pieces of a settlement."""
+_OUTSIDE = ["reason", "currency"]
+_LAST = "\U0010ffff"
+"""Sorts after every reason."""
 
-    def __init__(self, contract: FeeContract) -> None:
-        self._contract = contract
-        size = len(contract.lines)
-        self._sums = {name: np.zeros(size, dtype=np.int64) for name in _SUMMED}
-        self.outside: Outside = {}
-        self.differing: list[pd.DataFrame] = []
-        self.given_back, self.otherwise = Counter[Key](), Counter[Key]()
-        self.totals = Counter[str]()
 
-    def add(self, lines: pd.DataFrame, *, volumes: Volumes | None) -> None:
-        """Add the lines of one piece."""
-        contract = self._contract
-        agreed = agreed_fees(lines, contract=contract, volumes=volumes)
-        for name, sums in _line_sums(lines, agreed=agreed, contract=contract).items():
-            self._sums[name] += sums
-        _add_outside(self.outside, lines=lines, agreed=agreed)
-        self.differing.append(_differing_rows(lines, agreed=agreed, contract=contract))
-        self.given_back.update(_credits(lines, rows=np.flatnonzero(agreed.line == CREDIT)))
-        self.totals.update(_totals(lines))
-        if volumes is not None:
-            self.otherwise.update(
-                _priced_otherwise(lines, agreed=agreed, contract=contract, volumes=volumes)
-            )
-
-    def by_line(self) -> pd.DataFrame:
-        """Return the sums by contract line."""
-        rows = [
-            {**_cells(line), **{name: int(sums[at]) for name, sums in self._sums.items()}}
-            for at, line in enumerate(self._contract.lines)
-        ]
-        return frame_of_cells(rows, names=BY_LINE_COLUMNS, numbers={*_SUMMED})
+def _priced(lines: pd.DataFrame, *, agreed: AgreedFees) -> pd.DataFrame:
+    """Return each line with its contract line, _SUMMED, and why it has no expected fee."""
+    reasons = np.array([*agreed.reasons, GIVEN_BACK], dtype=object)
+    why = np.where(agreed.line == CREDIT, len(agreed.reasons), agreed.why)
+    return pd.DataFrame(
+        {
+            "line": agreed.line,
+            "reason": reasons[why],
+            "currency": texts(lines["currency"]),
+            "lines": np.ones(len(lines), dtype=np.int64),
+            "base": np.abs(_minor(lines, "gross")),
+            "expected": agreed.expected,
+            "charged": _minor(lines, "fee"),
+            "over": np.maximum(agreed.gap, 0),
+            "under": np.maximum(-agreed.gap, 0),
+        }
+    )
 
 
 def fees_not_covered(reasons: Mapping[str, int]) -> Iterator[str]:
@@ -117,25 +123,6 @@ def fees_not_covered(reasons: Mapping[str, int]) -> Iterator[str]:
         yield f"fee contract: {reason} ({number} settlement line{'s' * (number != 1)})"
     if len(shown) > REASONS_SHOWN:
         yield f"fee contract: {len(shown) - REASONS_SHOWN} more reasons, on the sheet Fees"
-
-
-def _line_sums(
-    lines: pd.DataFrame, *, agreed: AgreedFees, contract: FeeContract
-) -> dict[str, Ints]:
-    """Return the sums named in _SUMMED for each contract line."""
-    held = np.flatnonzero(agreed.line >= 0)
-    number, size = agreed.line[held], len(contract.lines)
-    fee, gross = _minor(lines, "fee")[held], _minor(lines, "gross")[held]
-    gap = agreed.gap[held]
-    columns = {
-        "lines": np.ones(len(held), dtype=np.int64),
-        "base": np.abs(gross),
-        "expected": agreed.expected[held],
-        "charged": fee,
-        "over": np.maximum(gap, 0),
-        "under": np.maximum(-gap, 0),
-    }
-    return {name: total(columns[name], groups=number, size=size) for name in _SUMMED}
 
 
 def _cells(line: ContractLine) -> dict[str, str]:
@@ -153,33 +140,6 @@ def _cells(line: ContractLine) -> dict[str, str]:
         "days": f"{line.first} to {line.until}" if line.until else f"from {line.first}",
         "price": line.price,
     }
-
-
-def _add_outside(outside: Outside, *, lines: pd.DataFrame, agreed: AgreedFees) -> None:
-    """Add the lines that no contract line applies to, by reason, and the fees given back."""
-    rows = np.flatnonzero((agreed.line == NOT_COVERED) | (agreed.line == CREDIT))
-    credit = agreed.line[rows] == CREDIT
-    reasons = (*agreed.reasons, GIVEN_BACK)
-    number = np.where(credit, len(agreed.reasons), agreed.why[rows])
-    codes, labels = _currencies(lines, rows=rows)
-    group = number * max(len(labels), 1) + codes
-    size = len(reasons) * max(len(labels), 1)
-    count = np.bincount(group, minlength=size)
-    sums = total(_minor(lines, "fee")[rows], groups=group, size=size)
-    for at in np.flatnonzero(count).tolist():
-        key = reasons[at // len(labels)], labels[at % len(labels)]
-        known = outside.get(key, (0, 0))
-        outside[key] = known[0] + int(count[at]), known[1] + int(sums[at])
-
-
-def _outside_frame(outside: Outside) -> pd.DataFrame:
-    cells = [
-        {"reason": reason, "currency": currency, "lines": lines, "charged": charged}
-        for (reason, currency), (lines, charged) in sorted(
-            outside.items(), key=lambda entry: (entry[0][0] == GIVEN_BACK, *entry[0])
-        )
-    ]
-    return frame_of_cells(cells, names=OUTSIDE_COLUMNS, numbers={"lines", "charged"})
 
 
 def _differing_rows(
@@ -275,19 +235,6 @@ def _credits(lines: pd.DataFrame, *, rows: Rows) -> Counter[Key]:
         key = ("t", transaction) if transaction else ("o", order_no)
         given[*account_key, *key] -= fee
     return given
-
-
-def _totals(lines: pd.DataFrame) -> dict[str, int]:
-    """Return currency -> sum of all fees."""
-    rows = np.flatnonzero(~pay_outs(lines))
-    codes, labels = _currencies(lines, rows=rows)
-    sums = total(_minor(lines, "fee")[rows], groups=codes, size=len(labels))
-    return dict(zip(labels, sums.tolist(), strict=True))
-
-
-def _currencies(lines: pd.DataFrame, *, rows: Rows) -> tuple[Rows, list[str]]:
-    (codes,), labels = coded([lines["currency"].iloc[rows]])
-    return codes.astype(np.intp), labels.to_pylist()
 
 
 def _minor(lines: pd.DataFrame, name: str) -> Ints:

@@ -62,29 +62,15 @@ class Keys:
     """By source; NO_KEY for a row without an order number."""
     account_of: Mapping[str, Rows]
     """By source, for every row the index of its merchant and account in `accounts`."""
-    account: Codes
-    """By key, the index in `accounts`."""
     accounts: list[tuple[str, ...]]
     """Merchant and account."""
-
-    @property
-    def size(self) -> int:
-        """Number of keys."""
-        return len(self.account)
 
 
 def keys_of(frames: Mapping[str, pd.DataFrame]) -> Keys:
     """Number the order keys of several frames: sources, and other rows that name keys."""
     accounts, account_keys = _accounts([*frames.values()])
     orders, labels = coded([frame["order_no"] for frame in frames.values()])
-    numbers, size = _numbers(
-        orders, labels=len(labels), accounts=accounts, account_keys=len(account_keys)
-    )
-    account = _same(0, size=size)
-    if len(account_keys) > 1:
-        account = np.zeros(size, dtype=np.int32)
-        for number, account_code in zip(numbers, accounts, strict=True):
-            account[number] = account_code
+    numbers = _numbers(orders, labels=len(labels), accounts=accounts)
     blank = pc.index(labels, "").as_py()
     if blank != NO_KEY:
         numbers = [np.where(o == blank, NO_KEY, n) for o, n in zip(orders, numbers, strict=True)]
@@ -92,32 +78,26 @@ def keys_of(frames: Mapping[str, pd.DataFrame]) -> Keys:
         {name: column.astype(np.intp) for name, column in zip(frames, columns, strict=True)}
         for columns in (numbers, accounts)
     )
-    return Keys(of, account_of, account, account_keys)
+    return Keys(of, account_of, account_keys)
 
 
 def _accounts(frames: list[pd.DataFrame]) -> tuple[list[Codes], list[tuple[str, ...]]]:
     """Return the index of each row's merchant and account; for one account without using memory."""
     rows, account_keys = keyed_together(frames, by=ACCOUNT)
     if len(account_keys) == 1:
-        return [_same(0, size=len(each)) for each in rows], account_keys
+        return [np.broadcast_to(np.int32(0), (len(each),)) for each in rows], account_keys
     return [each.astype(np.int32) for each in rows], account_keys
 
 
-def _same(number: int, *, size: int) -> Codes:
-    return np.broadcast_to(np.int32(number), (size,))
-
-
-def _numbers(
-    orders: Sequence[Codes], *, labels: int, accounts: list[Codes], account_keys: int
-) -> tuple[list[Codes], int]:
-    """Return the number of each row's account and order, and how many there are."""
-    if account_keys <= 1:
-        return [*orders], labels
+def _numbers(orders: Sequence[Codes], *, labels: int, accounts: Sequence[Codes]) -> Sequence[Codes]:
+    """Return the number of each row's account and order."""
+    if not any(each.any() for each in accounts):
+        return orders
     wide = [
         account * np.int64(labels) + order for account, order in zip(accounts, orders, strict=True)
     ]
-    every, known = pd.factorize(np.concatenate(wide))
-    return np.split(every.astype(np.int32), np.cumsum([*map(len, orders)])[:-1]), len(known)
+    every = pd.factorize(np.concatenate(wide))[0].astype(np.int32)
+    return np.split(every, np.cumsum([*map(len, orders)])[:-1])
 
 
 NO_SET = -1
@@ -278,7 +258,7 @@ def _unkeyed(rows: Arrays, *, size: int) -> list[tuple[Rows, Column, int]]:
     return parts
 
 
-_NAMES_OTHERS = (
+_SOURCES = (
     *("orders", "gateway", "ledger", "instructions", "settlement"),
     *("rejects", "quarantined", "universe", "chargebacks"),
 )
@@ -316,15 +296,14 @@ def join_sides(sources: Sources, *, rules: Rules, previous: Previous | None) -> 
         rules: the status map, rates and fees.
         previous: earlier chargebacks, and entries that are no longer there.
     """
-    numbers = numbered(sources, previous=previous)
+    frames = _frames(sources, previous=previous)
+    numbers = keys_of(frames)
     ledger = sources.ledger
     covered = ledger is not None
     if ledger is None:
         ledger = frame_of([], columns=LEDGER_COLUMNS)
     versions = entry_versions(ledger)
-    keys, payouts = _keys(
-        sources, ledger=ledger, versions=versions, numbers=numbers, previous=previous
-    )
+    keys, payouts = _keys(sources, ledger=ledger, versions=versions, numbers=numbers, frames=frames)
     size, first = keys.size, keys.size - len(payouts.frame)
     orders = orders_side(sources.orders, sets=keys.of["orders"], size=size)
     gateway = gateway_side(
@@ -349,21 +328,28 @@ def join_sides(sources: Sources, *, rules: Rules, previous: Previous | None) -> 
     return Joined(sets, nets, orders, gateway, books, keys, covered, paid_items, lines, numbers)
 
 
-def numbered(sources: Sources, *, previous: Previous | None) -> Keys:
-    """Number the keys of all rows that may name a set, and of what the previous run left open."""
-    frames: dict[str, pd.DataFrame] = {
-        name: frame
-        for name in (*_NAMES_OTHERS[:5], "universe")
-        if (frame := getattr(sources, name)) is not None
+def _frames(sources: Sources, *, previous: Previous | None) -> dict[str, pd.DataFrame]:
+    """Return the frames whose rows may name a set, by _SOURCES."""
+    rejected, waiting = (
+        pd.DataFrame(
+            [(each.merchant_id, each.account_id, each.order_no) for each in rows],
+            columns=[*KEY_COLUMNS],
+            dtype="str",
+        )
+        for rows in (sources.rejects, [row for row in sources.quarantined if row.names_its_key])
+    )
+    frames: dict[str, pd.DataFrame | None] = {
+        **{name: getattr(sources, name) for name in _SOURCES[:5]},
+        "rejects": rejected,
+        "quarantined": waiting if sources.quarantined else None,
+        "universe": sources.universe,
+        "chargebacks": None if previous is None else previous.chargebacks,
     }
-    rejected = [(r.merchant_id, r.account_id, r.order_no) for r in sources.rejects]
-    frames["rejects"] = pd.DataFrame(rejected, columns=[*KEY_COLUMNS], dtype="str")
-    if sources.quarantined:
-        frames["quarantined"] = keyed_quarantine(sources.quarantined)
-    if previous is not None:
-        frames |= {"breaks": previous.breaks, "chargebacks": previous.chargebacks}
-        frames["vanished"] = previous.vanished
-    return keys_of(frames)
+    if sources.instructions is not None:
+        # One that names neither order nor payment gets a set of its own, not one with similar rows.
+        ids = sources.instructions["instruction_id"]
+        frames["instructions"] = sources.instructions.assign(entry_id=ids)
+    return {name: frame for name, frame in frames.items() if frame is not None}
 
 
 def _put_together(sets: Arrays, *, nets: Arrays, sources: Sources, keys: SetKeys) -> None:
@@ -378,41 +364,24 @@ def _put_together(sets: Arrays, *, nets: Arrays, sources: Sources, keys: SetKeys
 
 
 def _settlement(
-    sources: Sources,
-    *,
-    keys: SetKeys,
-    numbers: Keys,
+    sources: Sources, *, keys: SetKeys, numbers: Keys
 ) -> tuple[Arrays, dict[str, Column]]:
     """Return the lines of payments, and the settled amounts of every set."""
-    lines, gaps = _settled(sources.settlement, keys=keys, numbers=numbers)
+    settlement, gaps = sources.settlement, np.zeros(0, dtype=np.int64)
+    accounts = of_lines = numbers.account_of.get("settlement", np.zeros(0, dtype=np.intp))
+    if settlement is not None:
+        rows = of_payments(settlement)
+        of_lines, gaps = accounts[rows], settlement[FEE_GAP].to_numpy(dtype=np.int64)[rows]
+    lines = settled_items(settlement, sets=keys.of["settlement"], accounts=of_lines)
     known = sources.first_days
     if known is not None:
         days = {at: known[each] for at, each in enumerate(numbers.accounts) if each in known}
     else:
-        accounts = numbers.account_of.get("settlement", np.zeros(0, dtype=np.intp))
-        days = dict(first_days_reported(sources.settlement, accounts=accounts))
-    settled = settlement_side(
-        lines,
-        gaps=gaps,
-        accounts=keys.frame["account"],
-        first_days=days,
-        days=sources.settled,
+        days = dict(first_days_reported(settlement, accounts=accounts))
+    of_sets = keys.frame["account"]
+    return lines, settlement_side(
+        lines, gaps=gaps, accounts=of_sets, first_days=days, days=sources.settled
     )
-    return lines, settled
-
-
-def _settled(
-    settlement: pd.DataFrame | None, *, keys: SetKeys, numbers: Keys
-) -> tuple[Arrays, Ints]:
-    """Return the lines of payments, and the fee difference of each."""
-    sets = keys.of["settlement"]
-    if settlement is None:
-        lines = settled_items(None, sets=sets, accounts=sets)
-        return lines, np.zeros(0, dtype=np.int64)
-    rows = of_payments(settlement)
-    accounts = numbers.account_of["settlement"][rows]
-    lines = settled_items(settlement, sets=sets, accounts=accounts)
-    return lines, settlement[FEE_GAP].to_numpy(dtype=np.int64)[rows]
 
 
 def _keys(
@@ -421,29 +390,41 @@ def _keys(
     ledger: pd.DataFrame,
     versions: Versions,
     numbers: Keys,
-    previous: Previous | None,
+    frames: Mapping[str, pd.DataFrame],
 ) -> tuple[SetKeys, Payouts]:
     """Return the numbered sets, those of the payouts last."""
     classified = marked_as(ledger, CLASSIFIED)
     belongs = (compared(ledger) | (versions == CONFLICT)) & ~classified
     payouts = payouts_of(sources, classified=classified)
-    moves = sources.instructions
+    moves, settlement = sources.instructions, sources.settlement
     alone = np.zeros(0, dtype=np.bool_)
     if moves is not None:
         alone = equals(moves["kind"], InstructionKind.PAYOUT)
-    counted = _counted(sources, ledger=belongs, alone=alone)
-    named = _named(sources, numbers=numbers, previous=previous, counted=counted)
+    complete = [bool(r.merchant_id and r.account_id and r.order_no) for r in sources.rejects]
+    # Of other sources all rows belong to sets.
+    counted: dict[str, Bools] = {
+        "rejects": np.array(complete, dtype=np.bool_),
+        "ledger": belongs,
+        "instructions": ~alone,
+        "settlement": alone if settlement is None else of_payments(settlement),
+    }
+    named = {
+        name: SetNames(numbers.of[name], numbers.account_of[name], frame)
+        for name, frame in frames.items()
+    }
+    named |= {name: named[name].take(rows) for name, rows in counted.items() if name in named}
     keys = build_sets(named, accounts=numbers.accounts)
+    of = {**dict.fromkeys(_SOURCES, np.zeros(0, dtype=np.intp)), **keys.of}
     entry_sets = np.full(len(ledger), NO_SET, dtype=np.intp)
-    entry_sets[belongs] = keys.of["ledger"]
+    entry_sets[belongs] = of["ledger"]
     entry_sets[classified] = payouts.ledger[classified] + keys.size
     move_sets = np.where(payouts.instructions < 0, NO_SET, payouts.instructions + keys.size)
-    move_sets[~alone] = keys.of["instructions"]
+    move_sets[~alone] = of["instructions"]
     behind = _behind(payouts.frame, numbers=numbers)
-    frame = stacked([keys.frame, behind], names=(*keys.frame.columns,))
+    every = stacked([keys.frame, behind], names=(*keys.frame.columns,))
     ambiguous = np.append(keys.ambiguous, np.zeros(len(behind), dtype=np.bool_))
-    of = {**keys.of, "ledger": entry_sets, "instructions": move_sets.astype(np.intp)}
-    return SetKeys(frame, of, ambiguous), payouts
+    of |= {"ledger": entry_sets, "instructions": move_sets.astype(np.intp)}
+    return SetKeys(every, of, ambiguous), payouts
 
 
 def _behind(payouts: Arrays, *, numbers: Keys) -> Arrays:
@@ -451,61 +432,6 @@ def _behind(payouts: Arrays, *, numbers: Keys) -> Arrays:
     number = {account: at for at, account in enumerate(numbers.accounts)}
     accounts = [number[account] for account in payouts.rows("merchant_id", "account_id")]
     return payouts.assign(kind=BY_PAYOUT, account=np.array(accounts, dtype=np.intp))
-
-
-def _named(
-    sources: Sources,
-    *,
-    numbers: Keys,
-    previous: Previous | None,
-    counted: Mapping[str, Bools],
-) -> dict[str, SetNames]:
-    """Return the names in the rows of every source; for some only of the rows that count."""
-    frames: dict[str, pd.DataFrame | None] = {
-        **{name: getattr(sources, name) for name in (*_NAMES_OTHERS[:5], "universe")},
-        "quarantined": keyed_quarantine(sources.quarantined) if sources.quarantined else None,
-        "chargebacks": None if previous is None else previous.chargebacks,
-    }
-    rejected = [reject.order_no for reject in sources.rejects]
-    frames["rejects"] = pd.DataFrame({"order_no": text_column(rejected)})
-    if sources.instructions is not None:
-        # One that names neither order nor payment gets a set of its own, not one with similar rows.
-        ids = sources.instructions["instruction_id"]
-        frames["instructions"] = sources.instructions.assign(entry_id=ids)
-    nothing, named = np.zeros(0, dtype=np.intp), {}
-    for name in _NAMES_OTHERS:
-        frame = frames[name]
-        names = pd.DataFrame({"order_no": text_column([])}) if frame is None else frame
-        keys, accounts = (of.get(name, nothing) for of in (numbers.of, numbers.account_of))
-        every = SetNames(keys, accounts, names)
-        named[name] = every.take(counted[name]) if name in counted else every
-    return named
-
-
-def _counted(sources: Sources, *, ledger: Bools, alone: Bools) -> dict[str, Bools]:
-    """Return, by source, a mask of the rows that belong to sets, where not all do.
-
-    Args:
-        sources: the rows.
-        ledger: the entries that belong to sets of orders.
-        alone: the instructions that have no order.
-    """
-    readable = [bool(r.merchant_id and r.account_id and r.order_no) for r in sources.rejects]
-    counted = {"rejects": np.array(readable, dtype=np.bool_)}
-    if sources.ledger is not None:
-        counted["ledger"] = ledger
-    if sources.instructions is not None:
-        counted["instructions"] = ~alone
-    if sources.settlement is not None:
-        counted["settlement"] = of_payments(sources.settlement)
-    return counted
-
-
-def keyed_quarantine(rows: Sequence[Quarantined]) -> pd.DataFrame:
-    """Return KEY_COLUMNS of the quarantined rows that name a whole order key."""
-    named = [{name: getattr(row, name) for name in KEY_COLUMNS} for row in rows]
-    complete = [key for key, row in zip(named, rows, strict=True) if row.names_its_key]
-    return frame_of(complete, columns=KEY_COLUMNS)
 
 
 def _currency(sets: Arrays) -> Column:
