@@ -12,6 +12,7 @@ import pytest
 from recon.config.rules import Rules
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.frames.sources import KEY_COLUMNS, Basis, Previous, Sources, frame_of
+from recon.model.errors import StoreError
 from recon.proof.books_bridge import books_of, steps_of
 from recon.proof.proven import compared
 from tests.injected import planted
@@ -190,6 +191,16 @@ def test_a_break_that_a_bucket_reopens_refers_to_the_closed_one(case: Any) -> No
     ours = reconciled_in_buckets(told.sources(), buckets=2, **night).result
 
     assert {*ours.movements["reopens"]} == closed
+
+
+def test_a_run_that_cannot_be_cut_is_refused(case, killed_at) -> None:
+    """Compared whole it would need the memory of all its rows."""
+    killed_at("CREATE TEMP VIEW entries")
+
+    with pytest.raises(StoreError, match="nothing was compared"):
+        reconciled_in_buckets(
+            open_set(case).sources(), buckets=2, rules=case.rules, as_of=AS_OF, previous=None
+        )
 
 
 @pytest.mark.parametrize("name", NAMED)
