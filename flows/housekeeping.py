@@ -3,17 +3,16 @@
 import os
 from typing import Annotated, Any
 
-from prefect import flow
 from prefect.artifacts import create_table_artifact
 from prefect.client.schemas.objects import State
 from prefect.states import Completed, Failed
 from pydantic import Field
 
 from flows.night_date import refuse_schedule
-from flows.outcome import as_text
+from flows.outcome import as_flow
 from recon.config.retention import NightSchedule, RetentionFile
 from recon.config.settings import config_dir_of, load_file
-from tasks.night_tasks import echo, opened_environment, sentences_only
+from tasks.night_tasks import echo, opened_environment
 
 PersonName = Annotated[str, Field(max_length=100)]
 
@@ -23,13 +22,7 @@ def _schedule() -> NightSchedule | None:
     return load_file("retention", RetentionFile, config_dir=config_dir).retention.schedule
 
 
-@flow(
-    name="housekeeping",
-    flow_run_name="housekeeping, delete: {delete}",
-    retries=0,
-    persist_result=False,
-)
-@as_text()
+@as_flow("housekeeping", named="housekeeping, delete: {delete}")
 def housekeeping(*, delete: bool = False, name: PersonName = "") -> State[Any]:
     """Show what is older than retention.toml keeps; delete it where that is asked for.
 
@@ -41,7 +34,7 @@ def housekeeping(*, delete: bool = False, name: PersonName = "") -> State[Any]:
         name: Who deletes; kept in the history. Needed for deleting.
     """
     refuse_schedule("delete", "name", declared=_schedule)
-    with sentences_only("housekeeping"), opened_environment() as environment:
+    with opened_environment() as environment:
         from recon.steps.admin import housekeeping as keeping
 
         spared, stayed = keeping.housekeeping(environment, by=name if delete else None)

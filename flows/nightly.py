@@ -12,7 +12,6 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from prefect import flow
 from prefect.client.schemas.objects import State
 from pydantic import Field
 
@@ -25,10 +24,9 @@ from flows.artifacts import (
     totals_of,
 )
 from flows.night_date import business_date_of_run, refuse_schedule, run_name, schedule_of_account
-from flows.outcome import FAILED, MEANS, as_text, end_of, state_of, state_of_held
-from recon.model.errors import NightHeldError
+from flows.outcome import MEANS, as_flow, end_of, state_of
 from recon.model.nights import NIGHT, Mode, NightPlan, NightRequest, StepSummary
-from tasks.night_tasks import TASKS, echo, keeping_workers, opened_environment, sentences_only
+from tasks.night_tasks import TASKS, echo, keeping_workers, opened_environment
 
 if TYPE_CHECKING:
     from recon.steps.runtime.environment import Environment
@@ -54,8 +52,7 @@ GatewayId = Annotated[str, Field(pattern=r"^[A-Za-z0-9]{1,32}$")]
 Reason = Annotated[str, Field(max_length=300)]
 
 
-@flow(name="nightly", flow_run_name=run_name, retries=0, persist_result=False)
-@as_text(refused=FAILED)
+@as_flow("nightly", named=run_name, of_night=True)
 def nightly(
     merchant_id: GatewayId,
     account_id: GatewayId,
@@ -76,22 +73,13 @@ def nightly(
         opening: Tick it for the first live night of an account whose rules name no opening date.
         skip_reason: Where the night before is missing and is not to be run first, say why.
     """
-    with sentences_only("nightly"):
-        refuse_schedule("mode", declared=schedule_of_account)
-        day = business_date or business_date_of_run()
-        request = NightRequest(
-            merchant_id,
-            account_id,
-            day,
-            Mode(mode),
-            opening=opening,
-            skip=skip_reason.strip(),
-        )
-        artifacts = Artifacts(request)
-        try:
-            return ended(*walk(request, plan=NIGHT, artifacts=artifacts), artifacts=artifacts)
-        except NightHeldError as error:
-            return state_of_held(error)
+    refuse_schedule("mode", declared=schedule_of_account)
+    day = business_date or business_date_of_run()
+    request = NightRequest(
+        merchant_id, account_id, day, Mode(mode), opening=opening, skip=skip_reason.strip()
+    )
+    artifacts = Artifacts(request)
+    return ended(*walk(request, plan=NIGHT, artifacts=artifacts), artifacts=artifacts)
 
 
 def walk(

@@ -10,13 +10,14 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from typing import Any, ParamSpec
 
+from prefect import Flow, flow
 from prefect.client.schemas.objects import State
 from prefect.states import Cancelled, Completed, Failed
 
 from recon.model.errors import Defect, NightHeldError, ReconError, UsageError
 from recon.model.nights import Part, StepSummary
 from recon.model.terms import End
-from tasks.night_tasks import echo
+from tasks.night_tasks import echo, sentences_only
 
 NAMES_OF_PARTS = (
     *("FILES TAKEN IN", "FILES WITH REJECTS", "ASKED", "SOME NOT ANSWERED"),
@@ -37,27 +38,45 @@ MEANS = {
 """What each end requires of people: the colour of a state does not show it."""
 DONE = frozenset({End.RECONCILED, End.BREAKS_OPEN})
 """Ends of a run that did its work; all others are Failed, and failure alarms ring."""
-REFUSED, FAILED = "Refused", "Failed"
 P = ParamSpec("P")
 Form = Callable[P, State[Any]]
 
 
-def as_text(*, refused: str = REFUSED) -> Callable[[Form[P]], Form[P]]:
+def as_flow(
+    name: str, *, named: str | Callable[[], str], of_night: bool = False
+) -> Callable[[Form[P]], Flow[P, State[Any]]]:
+    """Make a flow: Prefect retries none and stores no result, and all end as in `as_text`.
+
+    Args:
+        name: Name of the flow.
+        named: Name of its runs.
+        of_night: As in `as_text`.
+    """
+    made = flow(name=name, flow_run_name=named, retries=0, persist_result=False)
+    return lambda run: made(as_text(name, of_night=of_night)(run))
+
+
+def as_text(doing: str, *, of_night: bool = False) -> Callable[[Form[P]], Form[P]]:
     """Let a flow that cannot continue end with its message, in state and log, without a traceback.
 
     Args:
-        refused: Name of the state if something was refused; failure alarms ring for the name that
-            Prefect gives by default.
+        doing: Name of the flow, for the message of what nobody expected.
+        of_night: Whether it is a night or a part of one: failure alarms ring where it is refused,
+            and it is Cancelled where another run holds the night.
     """
 
     def decorated(run: Form[P]) -> Form[P]:
         @wraps(run)
         def wrapped(*args: P.args, **kwargs: P.kwargs) -> State[Any]:
             try:
-                return run(*args, **kwargs)
+                with sentences_only(doing):
+                    return run(*args, **kwargs)
             except ReconError as error:
+                if of_night and isinstance(error, NightHeldError):
+                    return Cancelled(name="Held by another run", message=str(error))
                 echo(str(error))
-                name = refused if isinstance(error, UsageError) else FAILED
+                # Alarms ring for the name that Prefect gives by default.
+                name = "Refused" if isinstance(error, UsageError) and not of_night else "Failed"
                 return Failed(name=name, message=str(error), data=error)
 
         return wrapped
@@ -92,11 +111,6 @@ def _name_of_part(part: Part, *, figures: Mapping[str, Mapping[str, int | str]],
     if not live:
         return planned
     return some_wait if figures["settle"].get("waiting") else sent
-
-
-def state_of_held(error: NightHeldError) -> State[Any]:
-    """Return the final state of a run whose night another run holds."""
-    return Cancelled(name="Held by another run", message=str(error))
 
 
 def end_of(report: StepSummary) -> End:

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from prefect import Flow, flow
+from prefect import Flow
 from prefect.client.schemas.objects import State
 from prefect.states import Completed, Failed
 
@@ -21,16 +21,14 @@ from flows.night_date import business_date_of_run, run_name
 from flows.nightly import GatewayId, ended, walk
 from flows.outcome import (
     ANOTHER_RESULT,
-    FAILED,
     THE_SAME_RESULT,
     WRITTEN_AGAIN,
-    as_text,
-    state_of_held,
+    as_flow,
     state_of_part,
 )
-from recon.model.errors import NightHeldError, UsageError
+from recon.model.errors import UsageError
 from recon.model.nights import FINISH, PLANS, Mode, NightRequest, Part
-from tasks.night_tasks import TASKS, opened_environment, sentences_only
+from tasks.night_tasks import TASKS, opened_environment
 
 ARGS = """
 
@@ -55,11 +53,7 @@ def _form(
         business_date: date | None = None,
         mode: Mode = Mode.DRY_RUN,
     ) -> State[Any]:
-        with sentences_only(name):
-            try:
-                return played((merchant_id, account_id), business_date, Mode(mode))
-            except NightHeldError as error:
-                return state_of_held(error)
+        return played((merchant_id, account_id), business_date, Mode(mode))
 
     run.__name__ = name
     run.__doc__ = f"{text}{ARGS}{day}"
@@ -69,8 +63,7 @@ def _form(
         signature = inspect.signature(run)
         fields = [each for field, each in signature.parameters.items() if field != "mode"]
         run.__signature__ = signature.replace(parameters=fields)  # type: ignore[attr-defined]  # what Prefect looks at
-    named = flow(name=name, flow_run_name=run_name, retries=0, persist_result=False)
-    return named(as_text(refused=FAILED)(run))
+    return as_flow(name, named=run_name, of_night=True)(run)
 
 
 def _part(part: Part, account: Account, business_date: date | None, mode: Mode) -> State[Any]:

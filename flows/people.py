@@ -17,7 +17,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
-from prefect import Flow, flow
+from prefect import Flow
 from prefect.artifacts import create_markdown_artifact
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.actions import DeploymentUpdate
@@ -28,7 +28,7 @@ from pydantic import Field, SecretStr
 from pydantic.fields import FieldInfo
 
 from flows.artifacts import on_a_page, table_lines
-from flows.outcome import as_text
+from flows.outcome import as_flow
 from recon import acts
 from recon.acts import Act, Place, act_of, perform
 from recon.instructions.approval import list_of, sums_text
@@ -43,7 +43,7 @@ from recon.steps.money.approve import waiting
 from recon.steps.runtime.environment import Environment, named_accounts
 from reports.shown_close import index_of_months, shown_close
 from reports.workbook_io import drawings
-from tasks.night_tasks import echo, opened_environment, sentences_only
+from tasks.night_tasks import echo, opened_environment
 
 if TYPE_CHECKING:
     from recon.config.settings import Settings
@@ -119,7 +119,7 @@ def form(
 
     def run(**given: Any) -> State[Any]:
         wanted, who, code = (given.pop(each) for each in (chooses, "name", "code"))
-        with sentences_only(name), opened_environment() as environment:
+        with opened_environment() as environment:
             if boxes:
                 given = dict(boxes_ticked(environment, given | {chooses: wanted}))
             if wanted == shows:
@@ -163,7 +163,7 @@ def form(
         [parameter(each, annotation=kind, default=value) for each, (kind, value) in kinds.items()]
     )
     named = f"{name}: {{{chooses}}} {' '.join(f'{{{each}}}' for each in fields[:1])} {{name}}"
-    return flow(name=name, flow_run_name=named, retries=0, persist_result=False)(as_text()(run))
+    return as_flow(name, named=named)(run)
 
 
 def ended(

@@ -7,15 +7,14 @@ from datetime import UTC, date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from prefect import flow
 from prefect.artifacts import create_markdown_artifact
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
 from flows.artifacts import on_a_page, table_lines
 from flows.nightly import GatewayId
-from flows.outcome import as_text
-from tasks.night_tasks import echo, opened_environment, sentences_only
+from flows.outcome import as_flow
+from tasks.night_tasks import echo, opened_environment
 
 if TYPE_CHECKING:
     from recon.steps.compare.what_if import WhatIf
@@ -24,13 +23,7 @@ KINDS_SHOWN_MAX = 50
 """Maximum lines of the page; the workbook has all of them."""
 
 
-@flow(
-    name="what-if",
-    flow_run_name="what-if {merchant_id}/{account_id} {first} to {last}",
-    retries=0,
-    persist_result=False,
-)
-@as_text()
+@as_flow("what-if", named="what-if {merchant_id}/{account_id} {first} to {last}")
 def what_if(
     merchant_id: GatewayId, account_id: GatewayId, rules: Path, *, first: date, last: date
 ) -> State[Any]:
@@ -45,37 +38,36 @@ def what_if(
         first: The first business date.
         last: The last business date.
     """
-    with sentences_only("what-if"):
-        from flows.people import returned_path
-        from recon.config.settings import load_rules
-        from recon.steps.compare.what_if import note_answer
-        from recon.steps.compare.what_if import what_if as ask
-        from reports.reading.what_if_workbook import write_what_if
+    from flows.people import returned_path
+    from recon.config.settings import load_rules
+    from recon.steps.compare.what_if import note_answer
+    from recon.steps.compare.what_if import what_if as ask
+    from reports.reading.what_if_workbook import write_what_if
 
-        account = (merchant_id, account_id)
-        with opened_environment() as environment:
-            settings = environment.settings
-            path = returned_path(rules, settings=settings)
-            candidate = load_rules(config_dir=settings.config_dir, rules_file=path)
-            answer = ask(
-                candidate,
-                account=account,
-                first=first,
-                last=last,
-                environment=environment,
-                progress=echo,
-            )
-            note_answer(answer, account=account, environment=environment)
-            reports = settings.account(merchant_id, account_id=account_id).reports
-            at = environment.clock().astimezone(UTC)
-        name = f"what-if-{merchant_id}-{account_id}-{first}-{last}.xlsx"
-        workbook = write_what_if(answer, path=reports / name, at=at)
-        sentence = answer.sentence()
-        page = page_of(answer, workbook=workbook)
-        create_markdown_artifact(
-            page, key=f"what-if-{account_id}".lower(), description=on_a_page(sentence)
+    account = (merchant_id, account_id)
+    with opened_environment() as environment:
+        settings = environment.settings
+        path = returned_path(rules, settings=settings)
+        candidate = load_rules(config_dir=settings.config_dir, rules_file=path)
+        answer = ask(
+            candidate,
+            account=account,
+            first=first,
+            last=last,
+            environment=environment,
+            progress=echo,
         )
-        return Completed(name="Judged again", message=sentence)
+        note_answer(answer, account=account, environment=environment)
+        reports = settings.account(merchant_id, account_id=account_id).reports
+        at = environment.clock().astimezone(UTC)
+    name = f"what-if-{merchant_id}-{account_id}-{first}-{last}.xlsx"
+    workbook = write_what_if(answer, path=reports / name, at=at)
+    sentence = answer.sentence()
+    page = page_of(answer, workbook=workbook)
+    create_markdown_artifact(
+        page, key=f"what-if-{account_id}".lower(), description=on_a_page(sentence)
+    )
+    return Completed(name="Judged again", message=sentence)
 
 
 def page_of(answer: "WhatIf", *, workbook: Path) -> str:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from flows.outcome import MEANS, as_text, end_of, state_of, state_of_held, state_of_part
+from flows.outcome import MEANS, as_text, end_of, state_of, state_of_part
 from recon.model.errors import Defect, NightHeldError, UsageError
 from recon.model.nights import Part, StepSummary
 from recon.model.terms import ALARMS, End
@@ -32,11 +32,16 @@ def test_the_end_names_the_last_state(end, kind):
     assert state.message == f"{end.value}: {MEANS[end]}. The workbook has 3 breaks."
 
 
-def test_a_held_night_is_cancelled_with_the_holder_named():
+def test_a_held_night_is_cancelled_with_the_holder_named() -> None:
     """Nothing failed and nothing was done; the sentence says who is at work."""
-    state = state_of_held(NightHeldError("run-7 holds it"))
 
-    assert (state.type.value, state.message) == ("CANCELLED", "run-7 holds it")
+    @as_text("nightly", of_night=True)
+    def night() -> Any:
+        raise NightHeldError("run-7 holds it")
+
+    state = night()
+    assert (state.type.value, state.name) == ("CANCELLED", "Held by another run")
+    assert state.message == "run-7 holds it"
 
 
 @pytest.mark.parametrize("figures", [{}, {"end": ""}, {"end": "FINE"}])
@@ -76,7 +81,7 @@ def test_a_part_says_what_it_did_and_that_it_is_no_night(part, *, live, figures,
 def test_what_cannot_go_on_ends_with_its_sentence(error, name):
     """Nothing is raised, so Prefect writes no traceback; a defect is still called Failed."""
 
-    @as_text()
+    @as_text("form")
     def form() -> Any:
         raise error
 
