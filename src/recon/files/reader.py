@@ -28,7 +28,7 @@ from recon.files.formats.named_bytes import read_bytes
 from recon.files.formats.raw_reader import raw_of
 from recon.files.formats.raw_table import EveryColumn
 from recon.files.kinds.archive import private_content
-from recon.files.kinds.bank_file import ENTRY_SCHEMA, bank_file_of
+from recon.files.kinds.bank_file import ENTRY_SCHEMA, BankFacts, bank_file_of
 from recon.files.kinds.instruction_file import (
     INSTRUCTION_FILE,
     PAYOUT_COLUMNS,
@@ -55,7 +55,6 @@ from recon.instructions.sealing import Seal
 from recon.matching.frames.bank_sources import (
     BANK_ENTRY_COLUMNS,
     BankSource,
-    BankStatement,
     no_entries,
 )
 from recon.matching.frames.sources import LEDGER_COLUMNS, ORDER_COLUMNS, SETTLEMENT_COLUMNS
@@ -207,19 +206,11 @@ def ledger_file(
         yield FileRead(read.facts, lambda: (frame[columns] for frame in frames(read.rows)))
 
 
-class BankFacts(NamedTuple):
-    """Everything but the entries of a bank file."""
-
-    statements: tuple[BankStatement, ...]
-    notes: tuple[str, ...]
-    source_file: SourceFile
-
-
 def bank(rows: IO[bytes], *, path: Path, rules: Rules, layout: FileLayout) -> BankFacts:
     """Task: read a bank file."""
-    read = bank_file_of(read_bytes(path), rules=rules, layout=layout)
-    write_batches(read.batches(), schema=ENTRY_SCHEMA, into=rows)
-    return BankFacts(read.statements, read.notes, read.source_file)
+    facts, batches = bank_file_of(read_bytes(path), rules=rules, layout=layout)
+    write_batches(batches, schema=ENTRY_SCHEMA, into=rows)
+    return facts
 
 
 class BankRead(FileRead[BankFacts, pd.DataFrame]):

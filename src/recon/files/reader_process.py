@@ -26,7 +26,7 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from multiprocessing.connection import Connection, wait
 from multiprocessing.reduction import recv_handle, send_handle
 from pathlib import Path
@@ -227,17 +227,6 @@ ADJUSTMENT = Path("/proc/self/oom_score_adj")
 FIRST_TO_GO = "1000"
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
-    """The work to do on one file."""
-
-    work: Callable[..., Any]
-    """A module-level function that takes the file for the rows and returns facts."""
-    arguments: dict[str, Any]
-    folder: str
-    """Base of relative paths; "" if the current folder no longer exists."""
-
-
 def serve(descriptor: int, *, usual: Callable[..., Any]) -> None:
     """Serve requests until the connection closes: main loop of the preloaded server process.
 
@@ -251,11 +240,12 @@ def serve(descriptor: int, *, usual: Callable[..., Any]) -> None:
     door = Connection(descriptor)
     while True:
         try:
-            bounds, task = pickle.loads(door.recv_bytes())  # noqa: S301 - of the process that started this one
+            bounds, folder, task = pickle.loads(door.recv_bytes())  # noqa: S301 - of the process that started this one
             handles = [recv_handle(door) for _ in range(2)]
         except (EOFError, OSError):
             return
-        ending = _in_a_fork(bounds, task, rows=handles[0], facts=handles[1], door=door)
+        do = partial(_do, bounds, task, folder=folder, rows=handles[0], facts=handles[1])
+        ending = _in_a_fork(do, door=door, seconds_max=bounds.wall_seconds)
         for handle in handles:
             os.close(handle)
         if ending is None:
@@ -264,15 +254,15 @@ def serve(descriptor: int, *, usual: Callable[..., Any]) -> None:
 
 
 def _in_a_fork(
-    bounds: Bounds, task: bytes, *, rows: int, facts: int, door: Connection
+    do: Callable[[], NoReturn], *, door: Connection, seconds_max: int
 ) -> dict[str, int | bool] | None:
     """Run a task in a fork; return how it ended, or None if the caller is gone."""
     process = os.fork()
     if not process:
         door.close()
-        _do(bounds, task, rows=rows, facts=facts)
+        do()
     watched = os.pidfd_open(process)
-    ready = wait([watched, door], timeout=bounds.wall_seconds)
+    ready = wait([watched, door], timeout=seconds_max)
     if watched not in ready:
         os.kill(process, signal.SIGKILL)
     _, status, used = os.wait4(process, 0)
@@ -287,18 +277,17 @@ def _in_a_fork(
     }
 
 
-def _do(bounds: Bounds, task: bytes, *, rows: int, facts: int) -> NoReturn:
+def _do(bounds: Bounds, task: bytes, *, folder: str, rows: int, facts: int) -> NoReturn:
     """Run one task and end this process in any case."""
     code = GAVE_UP
     try:
         _bind(bounds)
-        own: Task = pickle.loads(task)  # noqa: S301 - as above
+        work: partial[Any] = pickle.loads(task)  # noqa: S301 - as above
         with os.fdopen(rows, "w+b") as row_file, os.fdopen(facts, "w+b") as fact_file:
             try:
-                if own.folder:
-                    os.chdir(own.folder)
-                found = own.work(row_file, **own.arguments)
-                write_facts(found, of=own.work, into=fact_file)
+                if folder:
+                    os.chdir(folder)
+                write_facts(work(row_file), of=work.func, into=fact_file)
                 code = 0
             except BaseException as error:  # a panic of a Rust or C library is not an Exception
                 if _ending(error) != GAVE_UP:
@@ -443,10 +432,17 @@ class FileReader:
         bounds, name = self._bounds(size), shown_name(file.name)
         way = Way(f"MiB of {name} read", of=size // MIB)
         # Facts stay in memory: those of a payout contain its payee in clear text.
-        with _unnamed() as rows, os.fdopen(os.memfd_create("facts"), "w+b") as facts:
-            task = pickle.dumps(Task(work, arguments, _folder()))
+        try:
+            unnamed = tempfile.TemporaryFile()  # noqa: SIM115 - closed by the block below
+        except OSError as error:
+            place = tempfile.gettempdir()
+            msg = f"nothing can be laid aside in {place}: {error.strerror}; set TMPDIR"
+            raise OutputError(msg) from error
+        with unnamed as rows, os.fdopen(os.memfd_create("facts"), "w+b") as facts:
+            task = pickle.dumps(partial(work, **arguments))
+            request = pickle.dumps((bounds, _folder(), task))
             with self._turn:
-                ended = self._ask(pickle.dumps((bounds, task)), rows=rows, facts=facts, way=way)
+                ended = self._ask(request, rows=rows, facts=facts, way=way)
             self.ended = ended
             _refuse_broken(name, ended, facts=facts, bounds=bounds)
             try:
@@ -496,7 +492,7 @@ def _bytes_read(pid: int) -> int:
 
 
 def _folder() -> str:
-    """Return the current folder, or "" if it no longer exists."""
+    """Return the current folder, base of relative paths; "" if it no longer exists."""
     try:
         return str(Path.cwd())
     except OSError:
@@ -523,10 +519,12 @@ def _refuse_broken(name: str, ended: Ending | None, *, facts: IO[bytes], bounds:
             "nothing of it was stored: make room there, or set TMPDIR"
         )
         raise OutputError(msg)
-    if ended.exit and (limits := _lower_limits(bounds)):
+    held_to = ((within(most, what=what), most, LIMITS[what]) for what, most in limits_of(bounds))
+    lower = [words.format(least, most) for least, most, words in held_to if least < most]
+    if ended.exit and lower:
         msg = (
             f"{name} was not read: its reader ended, and this process is held to less than a "
-            f"reader may take ({limits}); raise that, then run again"
+            f"reader may take ({'; '.join(lower)}); raise that, then run again"
         )
         raise SourceUnreadableError(msg)
     if ended.exit:
@@ -534,12 +532,6 @@ def _refuse_broken(name: str, ended: Ending | None, *, facts: IO[bytes], bounds:
         where = redacted(facts.read(SORRY_BYTES).decode(errors="replace"))
         msg = f"{name} {_broken(ended.exit, where=where, bounds=bounds)}"
         raise ReaderBrokenError(msg)
-
-
-def _lower_limits(bounds: Bounds) -> str:
-    """Return the inherited limits of this process that are lower than the reader's, as text."""
-    held_to = ((within(most, what=what), most, LIMITS[what]) for what, most in limits_of(bounds))
-    return "; ".join(words.format(least, most) for least, most, words in held_to if least < most)
 
 
 def _broken(code: int, *, where: str, bounds: Bounds) -> str:
@@ -555,24 +547,9 @@ def _broken(code: int, *, where: str, bounds: Bounds) -> str:
     return reasons.get(code, f"broke its reader (signal {-code})")
 
 
-@contextmanager
-def _unnamed() -> Iterator[IO[bytes]]:
-    try:
-        file = tempfile.TemporaryFile()  # noqa: SIM115 - closed below, whatever is unwritten
-    except OSError as error:
-        msg = f"nothing can be laid aside in {tempfile.gettempdir()}: {error.strerror}; set TMPDIR"
-        raise OutputError(msg) from error
-    try:
-        yield file
-    finally:
-        with suppress(OSError):
-            file.close()
-
-
-_OF_THIS_PROCESS = FileReader()
-atexit.register(_OF_THIS_PROCESS.close)
-
-
+@cache
 def file_reader() -> FileReader:
     """Return the reader of this process, which runs from the first file until the process ends."""
-    return _OF_THIS_PROCESS
+    reader = FileReader()
+    atexit.register(reader.close)
+    return reader

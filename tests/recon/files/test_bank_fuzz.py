@@ -181,12 +181,12 @@ def test_a_changed_statement_is_refused_or_adds_up():
         whole = chance.choice([*files.values()]).encode()
         content = bent(whole, chance=chance)
         try:
-            read = bank_file_of(FileBytes(Path(name), content, str(case)), rules=RULES)
+            facts, _ = bank_file_of(FileBytes(Path(name), content, str(case)), rules=RULES)
         except SourceUnreadableError as error:
             refused += str(error).startswith("b.")
             continue
         accepted += 1
-        for one in read.source.statements:
+        for one in facts.statements:
             if one.opening is not None and one.closing is not None:
                 assert one.opening + one.booked == one.closing, case
         try:

@@ -89,7 +89,7 @@ def _fields(file: FileBytes, *, name: str) -> Iterator[Field]:
     for number, line in _lines(file, name=name):
         opens = line[0]
         known = _TAG.match(line) if opens == ":" else None
-        if known or _ends_message(line):
+        if known or line in {"-", RABOBANK_HEADER} or line.startswith("-}"):
             if tag:
                 yield Field(tag, lines, start)
             tag, start = known[1] if known else "", number
@@ -133,10 +133,6 @@ def _lines(file: FileBytes, *, name: str) -> Iterator[tuple[int, str]]:
             line = line.rpartition("{4:")[2] if "{4:" in line else ""
         if line:
             yield number, line
-
-
-def _ends_message(line: str) -> bool:
-    return line in {"-", RABOBANK_HEADER} or line.startswith("-}")
 
 
 def _statements(fields: Iterator[Field], *, name: str) -> Iterator[RawStatement]:

@@ -128,8 +128,14 @@ class WorkbookFile:
         if declared > unpacked_max:
             refuse(name, f"unpacks to {declared} bytes; at most {unpacked_max} are read")
         self._workbook = self._root(WORKBOOK_PART)
-        relations = self._root(RELATIONS_PART)
-        self._relations = {str(own.get("Id")): own for own in relations.iterchildren("{*}*")}
+        of_dates = self._workbook.find("{*}workbookPr")
+        self.counts_from_1904 = of_dates is not None and of_dates.get("date1904") in {"1", "true"}
+        """Whether dates count from 1904, as in old Macintosh programs."""
+        relations = [*self._root(RELATIONS_PART).iterchildren("{*}*")]
+        self._relations = {str(own.get("Id")): own for own in relations}
+        strings = [own for own in relations if str(own.get("Type")).endswith("/sharedStrings")]
+        self.strings_part = _target(strings[0]) if strings else ""
+        """The part with the shared strings, or ""."""
 
     def part(self, part: str) -> bytes:
         """Unpack a part; XML must be UTF-8 without a document type."""
@@ -200,12 +206,6 @@ class WorkbookFile:
                 found.append((sheet.get("name", ""), _target(relation)))
         return found
 
-    def strings_part(self) -> str:
-        """Return the part with the shared strings, or ""."""
-        related = self._relations.values()
-        kind = "/sharedStrings"
-        return next((_target(own) for own in related if str(own.get("Type")).endswith(kind)), "")
-
     def date_styles(self) -> frozenset[str]:
         """Return the style numbers whose cells hold dates or times, as text like a cell's `s`."""
         if STYLES_PART not in self.parts:
@@ -225,11 +225,6 @@ class WorkbookFile:
             if is_date:
                 found.add(str(number))
         return frozenset(found)
-
-    def counts_from_1904(self) -> bool:
-        """Return whether dates count from 1904, as in old Macintosh programs."""
-        own = self._workbook.find("{*}workbookPr")
-        return own is not None and own.get("date1904") in {"1", "true"}
 
 
 def _target(relation: Any) -> str:
@@ -302,10 +297,9 @@ class Sheets:
         self._book, self._as_form = book, as_form
         self._part = ""
         self._row = self._column = 0
-        part = book.strings_part()
+        part = book.strings_part
         self._strings: Sequence[str] = [*self._shared(part)] if part else ()
         self._dates = book.date_styles()
-        self._old_days = book.counts_from_1904()
 
     def rows(self, part: str) -> Iterator[SheetRow]:
         """Yield every row of a sheet that has content.
@@ -437,11 +431,11 @@ class Sheets:
             return None
         if style not in self._dates or not 0 <= (days := Decimal(value)) < _LAST_DAY:
             return number_text(value)
-        start = datetime(1904, 1, 1) if self._old_days else datetime(1899, 12, 30)  # noqa: DTZ001 - a workbook knows no zones
+        start = datetime(1904, 1, 1) if self._book.counts_from_1904 else datetime(1899, 12, 30)  # noqa: DTZ001 - a workbook knows no zones
         moment = start + timedelta(milliseconds=round(days * _DAY_MILLISECONDS))
         if days < 1:
             return str(moment.time())
-        if days < _NO_LEAP_DAY and not self._old_days:
+        if days < _NO_LEAP_DAY and not self._book.counts_from_1904:
             moment += timedelta(days=1)
         return moment.isoformat() if days % 1 else moment.date().isoformat()
 

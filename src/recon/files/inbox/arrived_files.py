@@ -131,7 +131,11 @@ def unsettled(
     """
     old = clock() - settle
     seen = {path: _version_of(path) for path in paths if settle}
-    young = {path: version for path, version in seen.items() if _is_younger(version, than=old)}
+    young: dict[Path, _Version | None] = {
+        path: version
+        for path, version in seen.items()
+        if version is not None and datetime.fromtimestamp(version[2] / 1e9, tz=UTC) > old
+    }
     return tuple(still_moving(young, look=_version_of, wait=partial(pause, settle)))
 
 
@@ -151,10 +155,6 @@ def still_moving(
         moving = [name for name in moving if now[name] not in (None, seen[name])]
         seen |= now
     return moving
-
-
-def _is_younger(version: _Version | None, *, than: datetime) -> bool:
-    return version is not None and datetime.fromtimestamp(version[2] / 1e9, tz=UTC) > than
 
 
 def _version_of(path: Path) -> _Version | None:

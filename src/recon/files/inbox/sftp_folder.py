@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from io import StringIO
+from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -109,25 +110,14 @@ def sftp_folder(source: RemoteSource, *, environment: Mapping[str, str]) -> Iter
             look_for_keys=False,
             **secrets,
         )
-        session = _session(client)
-        channel = session.get_channel()
-        if channel is not None:
-            channel.settimeout(SILENCE_SECONDS)
+        session = SftpSession.from_transport(client.get_transport())
+        session.get_channel().settimeout(SILENCE_SECONDS)
         yield SftpFolder(session, folder=unquote(parts.path))
     except (paramiko.SSHException, OSError, EOFError, UnicodeError) as error:
         msg = f"{source.shown} cannot be read: {_reported(error)}"
         raise SourceUnreadableError(msg) from error
     finally:
         client.close()
-
-
-def _session(client: paramiko.SSHClient) -> SftpSession:
-    transport = client.get_transport()
-    session = None if transport is None else SftpSession.from_transport(transport)
-    if not isinstance(session, SftpSession):
-        msg = "no session could be opened"
-        raise paramiko.SSHException(msg)
-    return session
 
 
 def _load_known_hosts(client: paramiko.SSHClient, source: RemoteSource) -> None:
@@ -144,7 +134,7 @@ def _load_known_hosts(client: paramiko.SSHClient, source: RemoteSource) -> None:
 
 def _secrets(source: RemoteSource, *, environment: Mapping[str, str]) -> dict[str, Any]:
     if source.key_file is not None:
-        return {"pkey": _private_key(source)}
+        return {"pkey": _private_key(source.key_file)}
     if source.password_file is not None:
         return {"password": key_of_file(source.password_file)}
     password = environment.get(source.password_env, "")
@@ -154,17 +144,14 @@ def _secrets(source: RemoteSource, *, environment: Mapping[str, str]) -> dict[st
     return {"password": password}
 
 
-def _private_key(source: RemoteSource) -> paramiko.PKey:
-    if source.key_file is None:
-        msg = "no key file"
-        raise ConfigurationError(msg)
-    text = key_of_file(source.key_file) + "\n"
+def _private_key(path: Path) -> paramiko.PKey:
+    text = key_of_file(path) + "\n"
     for kind in _KEYS:
         try:
             return kind.from_private_key(StringIO(text))
         except (paramiko.SSHException, ValueError, IndexError):
             continue
-    msg = f"the key file {source.key_file} holds no Ed25519, ECDSA or RSA key without passphrase"
+    msg = f"the key file {path} holds no Ed25519, ECDSA or RSA key without passphrase"
     raise ConfigurationError(msg)
 
 

@@ -11,9 +11,9 @@ refused.
 
 import re
 from codecs import BOM_UTF8
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, NoReturn
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple, NoReturn
 
 import pandas as pd
 import pyarrow as pa
@@ -36,12 +36,10 @@ from recon.files.typing.mapped_columns import read_of
 from recon.files.typing.table_schema import BANK
 from recon.files.typing.typed_table import proven_table
 from recon.matching.frames.bank_sources import (
-    BANK_ENTRY_COLUMNS,
     BOOKED,
     DETAILS,
     PENDING,
     STATEMENT,
-    BankSource,
     BankStatement,
     no_entries,
 )
@@ -70,27 +68,21 @@ _NUMBER = re.compile(r"(?P<whole>[0-9]+)(?:\.(?P<fraction>[0-9]*))?", re.ASCII)
 _OF_STATEMENT = ["iban", "statement_no", "from_date", "to_date"]
 
 
-@dataclass(frozen=True, slots=True)
-class BankFile:
-    """A bank file that was read; its rows are built one batch at a time."""
+class BankFacts(NamedTuple):
+    """Everything but the entries of a bank file."""
 
-    batches: Callable[[], Iterator[pa.RecordBatch]]
-    """Return the entries in batches of ENTRY_SCHEMA."""
     statements: tuple[BankStatement, ...]
     notes: tuple[str, ...]
     """Sentences on what was not read literally."""
     source_file: SourceFile
 
-    @property
-    def source(self) -> BankSource:
-        """The file with all entries in memory."""
-        table = pa.Table.from_batches([*self.batches()], schema=ENTRY_SCHEMA)
-        frame: pd.DataFrame = table.to_pandas()[list(BANK_ENTRY_COLUMNS)]
-        return BankSource(frame, self.statements, notes=self.notes)
 
-
-def bank_file_of(file: FileBytes, *, rules: Rules, layout: FileLayout = STANDARD) -> BankFile:
+def bank_file_of(
+    file: FileBytes, *, rules: Rules, layout: FileLayout = STANDARD
+) -> tuple[BankFacts, Iterable[pa.RecordBatch]]:
     """Read all statements of a bank file; it is refused if any of them cannot be read.
+
+    Also returns the entries in batches of ENTRY_SCHEMA, built one at a time.
 
     Raises:
         SourceUnreadableError: no known format, a row or entry is unreadable, or T15 fails.
@@ -111,12 +103,10 @@ def bank_file_of(file: FileBytes, *, rules: Rules, layout: FileLayout = STANDARD
     ]
     statements = tuple(each.proven(sha256=file.sha256, ibans=ibans) for each in typed)
     rows = sum(len(each.entries) for each in typed)
-    return BankFile(
-        lambda: (batch for each in typed for batch in each.batches()),
-        statements,
-        tuple(note for each in typed for note in each.notes),
-        SourceFile(SourceKind.BANK, name, file.sha256, len(file.content), rows, rows, 0, 0),
-    )
+    notes = tuple(note for each in typed for note in each.notes)
+    source = SourceFile(SourceKind.BANK, name, file.sha256, len(file.content), rows, rows, 0, 0)
+    batches = (batch for each in typed for batch in each.batches())
+    return BankFacts(statements, notes, source), batches
 
 
 def _whole_pages(statements: Iterable[RawStatement]) -> Iterator[RawStatement]:
@@ -393,7 +383,9 @@ def own_account(account: str, *, ibans: Collection[str]) -> str:
     return account
 
 
-def _table(file: FileBytes, *, rules: Rules, layout: FileLayout) -> BankFile:
+def _table(
+    file: FileBytes, *, rules: Rules, layout: FileLayout
+) -> tuple[BankFacts, Iterable[pa.RecordBatch]]:
     """Read the statements of a table, each checked against its balances where it has them."""
     name = file.path.name
     raw = raw_of(file, wanted=read_of(BANK, layout=layout), layout=layout)
@@ -419,7 +411,7 @@ def _table(file: FileBytes, *, rules: Rules, layout: FileLayout) -> BankFile:
     rows = len(entries)
     source = table.source_file
     source = replace(source, rows_read=rows + source.rows_skipped, rows_accepted=rows)
-    return BankFile(lambda: iter(entries.to_batches()), tuple(statements), (), source)
+    return BankFacts(tuple(statements), (), source), entries.to_batches()
 
 
 def _statement_of_rows(rows: pd.DataFrame, *, key: Any, name: str, sha256: str) -> BankStatement:

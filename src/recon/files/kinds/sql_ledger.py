@@ -270,7 +270,8 @@ def _as_file(
         if "." in header[index]:
             refuse(name, f"gives a column {header[index]!r}; name it without a point")
         _refuse_inexact(of, column=header[index], name=name, dialect=dialect)
-    exact = [_number_types(of) for of in kinds]
+    # Only beside fractions are integers surely in major units.
+    exact = [{Decimal, float, int} if float in of else {Decimal} for of in kinds]
     lines = []
     texts_of_rows = (([_text(row[at]) for at in positions], row) for row in rows)
     for texts, row in sorted(texts_of_rows, key=itemgetter(0)):
@@ -306,12 +307,6 @@ def _refuse_inexact(kinds: set[type], *, column: str, name: str, dialect: str) -
     odd = sorted(words - {"str", "int", "float", "Decimal", "datetime", "date", "NoneType", "UUID"})
     if odd:
         refuse(name, f"gives {odd[0]} in column {column!r}; cast it to text, numeric or timestamp")
-
-
-def _number_types(kinds: set[type]) -> set[type]:
-    """Return the types whose cells are exact numbers in major units."""
-    fractions = {kind for kind in kinds if kind.__name__ == "float"}
-    return {Decimal, *fractions} | ({int} if fractions else set())
 
 
 def _text(cell: Any) -> str:

@@ -103,7 +103,10 @@ def _read_one_currency(
     currency: str,
     signed: npt.NDArray[np.bool_] | None,
 ) -> None:
-    plain = np.array(pc.match_substring_regex(texts, _plain_pattern(currency)), dtype=bool)
+    decimals = exponent(currency)
+    pattern = rf"\A[0-9]{{1,{_PLAIN_DIGITS_MAX - max(2, decimals)}}}"
+    pattern += rf"\.[0-9]{{{decimals}}}\z" if decimals else r"\z"
+    plain = np.array(pc.match_substring_regex(texts, pattern), dtype=bool)
     digits: Any = pc.replace_substring(texts.filter(pa.array(plain)), ".", "")
     column.minor_units[rows[plain]] = np.array(digits.cast(pa.int64()))
     for index in np.flatnonzero(~plain).tolist():
@@ -114,12 +117,6 @@ def _read_one_currency(
         except AmountError as error:
             column.problems[row] = str(error)
             column.given[row] = False
-
-
-def _plain_pattern(currency: str) -> str:
-    decimals = exponent(currency)
-    whole = rf"[0-9]{{1,{_PLAIN_DIGITS_MAX - max(2, decimals)}}}"
-    return rf"\A{whole}\.[0-9]{{{decimals}}}\z" if decimals else rf"\A{whole}\z"
 
 
 def with_decimals(texts: pa.Array, *, numbers: pa.Array | pa.Scalar, currency: str) -> pa.Array:

@@ -1,3 +1,4 @@
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -6,7 +7,7 @@ from recon.config.rules import Rules
 from recon.files.formats.bank_records import RawStatement
 from recon.files.formats.camt import camt_statements
 from recon.files.formats.named_bytes import FileBytes
-from recon.files.kinds.bank_file import bank_file_of
+from recon.files.reader import bank_file
 from recon.matching.frames.bank_sources import BankSource
 from recon.model.errors import SourceUnreadableError
 from tests.recon.files.bank_documents import IBAN, ROUTINE, balance, camt, entry, head, payment
@@ -93,8 +94,11 @@ def test_the_other_side_of_a_debit_is_its_creditor():
 
 def typed(text: str) -> BankSource:
     """The entries of a document, proven."""
-    file = FileBytes(Path("b.xml"), text.encode(), "0")
-    return bank_file_of(file, rules=Rules()).source
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "b.xml"
+        path.write_text(text)
+        with bank_file(path, rules=Rules()) as read:
+            return read.source
 
 
 def document(entries: list[str]) -> str:

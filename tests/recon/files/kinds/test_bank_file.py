@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from recon.config.rules import Rules
-from recon.files.formats.named_bytes import read_bytes
-from recon.files.kinds.bank_file import BankFile, bank_file_of
+from recon.files.reader import bank_file
+from recon.matching.frames.bank_sources import BankSource
 from recon.model.errors import SourceUnreadableError
 from tests.recon.files.bank_documents import (
     CSV,
@@ -26,11 +26,12 @@ RULES = Rules.of(
 ROW = f"{IBAN},7,2026-11-20,2026-11-20,100.00,350.50,"
 
 
-def read(folder: Path, text: str, *, name: str = "bank.xml", **how: Any) -> BankFile:
+def read(folder: Path, text: str, *, name: str = "bank.xml", **how: Any) -> BankSource:
     """A file of a bank."""
     path = folder / name
     path.write_text(text)
-    return bank_file_of(read_bytes(path), rules=RULES, **how)
+    with bank_file(path, rules=RULES, **how) as read:
+        return read.source
 
 
 @pytest.mark.parametrize(("closing", "amount"), [("350.00", 24950), ("350.10", 25010)])
@@ -43,8 +44,8 @@ def test_reversals_are_read_both_ways_and_the_balances_decide(tmp_path, closing,
     found = read(tmp_path, text) if closing == "350.00" else None
     if found is None:
         found = read(tmp_path, text)
-        assert "count the other way round" in found.source.notes[0]
-    assert sum(found.source.entries["amount"]) == int(closing.replace(".", "")) - 10000
+        assert "count the other way round" in found.notes[0]
+    assert sum(found.entries["amount"]) == int(closing.replace(".", "")) - 10000
     assert amount
     with pytest.raises(SourceUnreadableError, match="apart"):
         read(tmp_path, text.replace(closing, "350.03"))
@@ -54,12 +55,12 @@ def test_details_that_do_not_come_to_their_entry_are_told_and_dropped(tmp_path):
     """The entry counts; where they do, each payment stands behind it."""
     both = payment("200.00", reference="B1") + payment("50.50", reference="B2")
     whole = read(tmp_path, camt(ROUTINE + entry("250.50", inner=f"<NtryDtls>{both}</NtryDtls>")))
-    assert whole.source.entries["part"].tolist() == [0, 1, 2]
-    assert whole.source.entries["amount"].tolist() == [25050, 20000, 5050]
+    assert whole.entries["part"].tolist() == [0, 1, 2]
+    assert whole.entries["amount"].tolist() == [25050, 20000, 5050]
     less = both.replace("50.50", "50.40")
     part = read(tmp_path, camt(ROUTINE + entry("250.50", inner=f"<NtryDtls>{less}</NtryDtls>")))
-    assert part.source.entries["amount"].tolist() == [25050]
-    assert "do not come to it" in part.source.notes[0]
+    assert part.entries["amount"].tolist() == [25050]
+    assert "do not come to it" in part.notes[0]
 
 
 def test_a_pending_entry_never_counts(tmp_path):
@@ -67,8 +68,8 @@ def test_a_pending_entry_never_counts(tmp_path):
     day = "<BookgDt><Dt>2026-11-20</Dt></BookgDt>"
     pending = entry("9.00", state="<Sts>PDNG</Sts>").replace(day, "")
     found = read(tmp_path, camt(ROUTINE + entry("250.50") + pending))
-    assert found.source.entries["status"].tolist() == ["booked", "pending"]
-    assert found.source.statements[0].booked == 25050
+    assert found.entries["status"].tolist() == ["booked", "pending"]
+    assert found.statements[0].booked == 25050
 
 
 @pytest.mark.parametrize(
@@ -85,23 +86,23 @@ def test_the_number_of_a_statement_is_the_first_that_it_has(numbers, statement_n
     own = "<ElctrncSeqNb>7</ElctrncSeqNb>"
     assert text.count(own) == 1
     found = read(tmp_path, text.replace(own, numbers))
-    assert [one.statement_no for one in found.source.statements] == [statement_no]
+    assert [one.statement_no for one in found.statements] == [statement_no]
 
 
 def test_debit_balances_pages_and_days_without_entries(tmp_path):
     """A closing debit is below zero, a statement may have no entry, pages are one statement."""
     debit = head() + balance("OPBD", "10.00") + balance("CLBD", "5.00", mark="DBIT")
     found = read(tmp_path, camt(debit + entry("15.00", mark="DBIT")))
-    assert found.source.statements[0].closing == -500
+    assert found.statements[0].closing == -500
     empty = read(tmp_path, camt(head() + balance("PRCD", "7.00") + balance("CLBD", "7.00")))
-    assert (empty.source.statements[0].entries, len(empty.source.entries)) == (0, 0)
+    assert (empty.statements[0].entries, len(empty.entries)) == (0, 0)
     first = head() + "<StmtPgntn><PgNb>1</PgNb><LastPgInd>false</LastPgInd></StmtPgntn>"
     text = camt(
         first + balance("OPBD", "1.00") + entry("2.00", ref="E1") + "</Stmt><Stmt>" + head()
         + "<StmtPgntn><PgNb>2</PgNb><LastPgInd>true</LastPgInd></StmtPgntn>"
         + balance("CLBD", "6.00") + entry("3.00", ref="E2")
     )  # fmt: skip
-    (statement,) = read(tmp_path, text).source.statements
+    (statement,) = read(tmp_path, text).statements
     assert (statement.opening, statement.booked, statement.closing) == (100, 500, 600)
     with pytest.raises(SourceUnreadableError, match="apart"):
         read(tmp_path, text.replace(entry("3.00", ref="E2"), ""))
@@ -109,9 +110,9 @@ def test_debit_balances_pages_and_days_without_entries(tmp_path):
 
 def test_a_bank_account_named_by_bank_code_and_number_is_ours(tmp_path):
     """An account of the same number at another bank is not."""
-    assert read(tmp_path, MT940, name="b.sta").source.statements[0].iban == IBAN
+    assert read(tmp_path, MT940, name="b.sta").statements[0].iban == IBAN
     other = MT940.replace("37040044/", "37040045/")
-    assert read(tmp_path, other, name="b.sta").source.statements[0].iban == "37040045/532013000"
+    assert read(tmp_path, other, name="b.sta").statements[0].iban == "37040045/532013000"
 
 
 def test_a_table_is_whole_or_nothing(tmp_path):
@@ -158,7 +159,7 @@ def amounts(folder: Path, texts: Sequence[str], *, currency: str, mark: str = "C
     body = "".join(entry(text, ref=f"E{at}", mark=mark) for at, text in enumerate(texts))
     text = camt(head() + body).replace('Ccy="EUR"', f'Ccy="{currency}"')
     found: list[int] = (
-        read(folder, text.replace("<Ccy>EUR", f"<Ccy>{currency}")).source.entries["amount"].tolist()
+        read(folder, text.replace("<Ccy>EUR", f"<Ccy>{currency}")).entries["amount"].tolist()
     )
     return found
 
@@ -188,5 +189,5 @@ def test_what_is_no_amount_is_refused(tmp_path, text):
 def test_every_entry_has_a_number_of_its_own(tmp_path):
     """Its place where the bank gives none; one that comes again is numbered on."""
     body = "".join(entry("1.00", ref=number) for number in ["A", "", "A", "2", "", "A", ""])
-    found = read(tmp_path, camt(head() + body)).source.entries["entry_no"].tolist()
+    found = read(tmp_path, camt(head() + body)).entries["entry_no"].tolist()
     assert found == ["A", "2", "A#2", "2#2", "5", "A#3", "7"]

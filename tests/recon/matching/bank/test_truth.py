@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from recon.config.rules import Rules
-from recon.files.formats.named_bytes import read_bytes
-from recon.files.kinds.bank_file import bank_file_of
+from recon.files.reader import bank_file
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.frames.bank_sources import BankSource, together
 from recon.matching.frames.sources import (
@@ -54,7 +53,8 @@ def read(files: dict[str, str], folder: Path) -> BankSource:
     for name, text in files.items():
         path = folder / name
         path.write_text(text, encoding="utf-8")
-        parts.append(bank_file_of(read_bytes(path), rules=RULES).source)
+        with bank_file(path, rules=RULES) as read:
+            parts.append(read.source)
     return together(parts)
 
 
