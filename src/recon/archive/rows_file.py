@@ -159,23 +159,10 @@ def _numbered_alike(rows: pa.Table) -> pa.Table:
     A file stores each row group's dictionary as it is, and must not show how rows were assembled.
     """
     for at, field in enumerate(rows.schema):
-        if pa.types.is_dictionary(field.type) and len(rows):
-            rows = rows.set_column(at, field, _as_they_come(rows.column(at)))
+        if pa.types.is_dictionary(field.type):
+            words = rows.column(at).cast(pa.string()).combine_chunks()
+            rows = rows.set_column(at, field, words.dictionary_encode())
     return rows
-
-
-def _as_they_come(column: pa.ChunkedArray) -> pa.Array:
-    words = column.combine_chunks()
-    words = words.chunk(0) if isinstance(words, pa.ChunkedArray) else words
-    numbers, size = words.indices.to_numpy(), len(words.dictionary)
-    first = np.full(size, len(numbers))
-    first[numbers[::-1]] = np.arange(len(numbers) - 1, -1, -1)
-    used = np.argsort(first)[: np.count_nonzero(first < len(numbers))]
-    if len(used) == size and (np.diff(used) > 0).all():
-        return words
-    positions = np.zeros(size, dtype=numbers.dtype)
-    positions[used] = np.arange(len(used))
-    return pa.DictionaryArray.from_arrays(positions[numbers], words.dictionary.take(pa.array(used)))
 
 
 def read_rows(

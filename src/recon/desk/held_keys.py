@@ -7,7 +7,7 @@ without any set-up. For any other gateway that pair is refused.
 import fcntl
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -20,10 +20,7 @@ from recon.config.keys import KEY_FILE_BYTES_MAX, given, key_of_file
 from recon.desk.endorsement import key_id
 from recon.model.durable import flush_folder
 from recon.model.errors import ConfigurationError
-from recon.privacy.own_files import for_everybody, for_owner
-
-PRIVATE_MODE = 0o600
-PUBLIC_MODE = 0o644
+from recon.privacy.own_files import EVERYBODY, OWNER, for_owner, replace_result
 
 
 def make_keys(private: Path, *, public: Path) -> Ed25519PublicKey:
@@ -37,8 +34,8 @@ def make_keys(private: Path, *, public: Path) -> Ed25519PublicKey:
             msg = f"{path} is there already: the desk's key is made once; nothing was changed"
             raise ConfigurationError(msg)
     key = Ed25519PrivateKey.generate()
-    _write(private, text=private_text(key), mode=PRIVATE_MODE)
-    _write(public, text=public_text(key.public_key()), mode=PUBLIC_MODE)
+    _write(private, text=private_text(key), mode=OWNER)
+    _write(public, text=public_text(key.public_key()), mode=EVERYBODY)
     return key.public_key()
 
 
@@ -201,23 +198,14 @@ class Memory:
 
     def _write(self, known: dict[str, LastSignature]) -> None:
         text = json.dumps({name: asdict(desk) for name, desk in known.items()})
-        _replace(self._path, text, opener=for_owner)
-        if self._published is not None:
-            _replace(self._published, text, opener=for_everybody)
-
-
-def _replace(path: Path, text: str, *, opener: Callable[[str, int], int]) -> None:
-    new = path.with_name(f"{path.name}.new.{os.getpid()}")
-    try:
-        with open(new, "w", opener=opener) as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        new.replace(path)
-        flush_folder(path.parent)
-    except OSError as error:
-        msg = f"the desk's memory {path} cannot be written: {error.strerror}"
-        raise ConfigurationError(msg) from error
+        for path, mode in ((self._path, OWNER), (self._published, EVERYBODY)):
+            try:
+                if path is not None:
+                    replace_result(path, text, mode=mode, is_flushed=True)
+                    flush_folder(path.parent)
+            except OSError as error:
+                msg = f"the desk's memory {path} cannot be written: {error.strerror}"
+                raise ConfigurationError(msg) from error
 
 
 CODES_ENDING = ".codes"

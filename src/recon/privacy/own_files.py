@@ -108,13 +108,6 @@ def for_owner(path: str, flags: int) -> int:
     return os.open(path, flags, OWNER)
 
 
-def for_everybody(path: str, flags: int) -> int:
-    """Open a file that everybody may read, under any umask, and only its owner may write."""
-    descriptor = os.open(path, flags, EVERYBODY)
-    os.fchmod(descriptor, EVERYBODY)
-    return descriptor
-
-
 def replace_result(
     path: Path, content: str | bytes, *, mode: int = GROUP, is_flushed: bool = False
 ) -> None:

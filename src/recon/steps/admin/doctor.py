@@ -16,7 +16,6 @@ from pathlib import Path
 from random import Random
 from typing import TypeVar
 
-from recon.config.approvers import Approver
 from recon.config.cluster import IN_PROCESS
 from recon.config.file_layouts import FileLayout, layout_of
 from recon.config.file_sources import FileFolder
@@ -24,7 +23,6 @@ from recon.config.keys import (
     KEY_VARIABLES,
     SIGNER_VARIABLE,
     given,
-    key_of_file,
     keys_in_environment,
 )
 from recon.config.rules import Rules
@@ -60,6 +58,7 @@ from recon.steps.runtime.environment import (
     is_on_this_machine,
     refuse_wrong_files,
 )
+from recon.steps.runtime.identity import code_secret
 from recon.store.database.engine import Store
 from recon.store.database.migrate import check_revision
 from recon.store.money import sending_rows
@@ -377,24 +376,17 @@ def _approvers(place: Examined, _: str) -> str:
     sentence = f"declared: {', '.join(sorted(people))}"
     if given(variables, SOCKET):
         return f"{sentence}; their codes are checked at the desk"
-    named = {short: _secret_of(each, variables=variables) for short, each in people.items()}
-    if lost := sorted(short for short, secret in named.items() if secret == ""):
+    lost, bare = [], []
+    for short, each in sorted(people.items()):
+        try:
+            if code_secret(each, short=short, variables=variables) is None:
+                bare.append(short)
+        except ConfigurationError:
+            lost.append(short)
+    if lost:
         msg = f"the one-time-code secret of {', '.join(lost)} is named but not there"
         raise ConfigurationError(msg)
-    bare = sorted(short for short, secret in named.items() if secret is None)
     return sentence + f"; without a code, so not authenticated: {', '.join(bare)}" * bool(bare)
-
-
-def _secret_of(approver: Approver, *, variables: Mapping[str, str]) -> str | None:
-    """Return the secret of an approver's codes; "" if it is missing, None if none is named."""
-    if approver.code_secret_file is not None:
-        try:
-            return key_of_file(approver.code_secret_file)
-        except ReconError:
-            return ""
-    if not approver.code_secret_env:
-        return None
-    return variables.get(approver.code_secret_env, "").strip()
 
 
 def desk(place: Examined, _: str) -> str:

@@ -198,7 +198,7 @@ def identify(
         msg = f"approvers.toml declares no {short!r} (declared: {known}); nothing was changed"
         raise UsageError(msg)
     short = known_as
-    secret = _secret_of(declared, short=short, environment=environment)
+    secret = code_secret(declared, short=short, variables=environment.variables)
     before = ""
     if secret is not None:
         _refuse_shared(secret, short=short, environment=environment)
@@ -228,12 +228,19 @@ def speaker(
     return identify(name, code=code, environment=environment, origin=origin)
 
 
-def _secret_of(declared: Approver, *, short: str, environment: Environment) -> SecretStr | None:
+def code_secret(
+    declared: Approver, *, short: str, variables: Mapping[str, str]
+) -> SecretStr | None:
+    """The secret of a person's one-time codes; None if none is named.
+
+    Raises:
+        ConfigurationError: it is named, but missing or not readable here.
+    """
     if declared.code_secret_file is not None:
         return SecretStr(key_of_file(declared.code_secret_file))
     if not declared.code_secret_env:
         return None
-    secret = environment.variables.get(declared.code_secret_env, "").strip()
+    secret = variables.get(declared.code_secret_env, "").strip()
     if not secret:
         msg = (
             f"the environment variable {declared.code_secret_env} with the secret of {short} is "
@@ -250,7 +257,7 @@ def _refuse_shared(secret: SecretStr, *, short: str, environment: Environment) -
         if other == short:
             continue
         try:
-            theirs = _secret_of(declared, short=other, environment=environment)
+            theirs = code_secret(declared, short=other, variables=environment.variables)
         except ConfigurationError:
             # Missing here or not readable by this login: then it proves nobody here either.
             continue

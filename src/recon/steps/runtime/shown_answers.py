@@ -20,7 +20,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recon.archive.rows_file import ROWS_PER_GROUP, read_rows
+from recon.archive.rows_file import read_rows
 from recon.archive.schemas import ANSWER_SCHEMAS, ASKED, OF_ANSWERS, REPLIES, SCHEMAS, FileSchema
 from recon.archive.step_folder import FileEntry, Rows, seal_parts, write_part
 from recon.archive.storage import MAKE_WRITABLE, Storage, reachable
@@ -224,10 +224,6 @@ def _codes_in(table: pa.Table) -> dict[str, dict[str, tuple[int, str]]]:
     return codes
 
 
-PARTS = 8
-"""Number of parts, by the last byte of each order number."""
-
-
 def order_numbers(parts: "Iterable[pa.Array | pa.ChunkedArray | Iterable[str]]") -> pa.Array:
     """All order numbers in the parts, each once and sorted, including the blank one.
 
@@ -241,23 +237,8 @@ def order_numbers(parts: "Iterable[pa.Array | pa.ChunkedArray | Iterable[str]]")
             chunks.append(part.cast(pa.string()))
         else:
             chunks.append(pa.array([*part], pa.string()))
-    every = _apart(pa.chunked_array(chunks, pa.string()))
-    del chunks  # sorting needs memory for one column then, not for all
-    different = pa.concat_arrays([pc.unique(some) for some in every])
+    different = pc.unique(pa.chunked_array(chunks, pa.string()))
     return different.take(pc.sort_indices(different))
-
-
-def _apart(column: pa.ChunkedArray) -> Iterator[pa.ChunkedArray]:
-    """Many order numbers in disjoint parts: counting takes several times their memory."""
-    if len(column) <= ROWS_PER_GROUP:
-        yield column
-        return
-    ends = pc.binary_slice(column.cast(pa.binary()), -1).dictionary_encode()
-    codes = np.concatenate([chunk.indices.fill_null(0).to_numpy() for chunk in ends.chunks]).astype(
-        np.uint8
-    )
-    for part in range(PARTS):
-        yield column.filter(pa.array(codes % PARTS == part))
 
 
 UNWRITTEN = f"what the gateway answered could not be kept, so nothing was sent: {MAKE_WRITABLE}"

@@ -10,7 +10,7 @@ from datetime import datetime
 from itertools import chain
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, bindparam, func, insert, select
+from sqlalchemy import ColumnElement, Connection, func, insert, select
 
 from recon.desk.endorsement import (
     Endorsement,
@@ -31,7 +31,7 @@ from recon.store.database.record import INSTRUCTION, PROBLEMS_MAX, ROW, differen
 from recon.store.money.instruction_rows import find
 from recon.store.people.decision_rows import ENTITY, NO_KEY, digest_of, endorsed, not_agreed
 from recon.store.schema import endorsement, history, instruction, sending_switch
-from recon.store.schema.columns import id_of
+from recon.store.schema.columns import among, id_of
 
 UNSENT = (InstructionState.PLANNED, InstructionState.APPROVED)
 MAY_LEAVE = instruction.c.state.in_(UNSENT)
@@ -158,11 +158,7 @@ ITEMS_AT_ONCE = 500
 """Number of instructions whose events are loaded into memory at once."""
 DOCUMENTS_AT_ONCE = 20
 """Number of endorsement documents that are loaded and verified at once."""
-_DOCUMENTS = (
-    select(endorsement)
-    .where(endorsement.c.sequence.in_(bindparam("wanted", expanding=True)))
-    .order_by(endorsement.c.sequence)
-)
+_DOCUMENTS = select(endorsement).order_by(endorsement.c.sequence)
 
 
 class Endorsed:
@@ -209,7 +205,8 @@ class Endorsed:
         statements = {
             statement.sequence for it in instruction_ids for statement in self.about(connection, it)
         }
-        rows = connection.execute(_DOCUMENTS, {"wanted": sorted(statements)})
+        wanted = among(connection, endorsement.c.sequence, statements)
+        rows = connection.execute(_DOCUMENTS.where(wanted))
         return [Signed(row.document, row.signature, row.key_id) for row in rows]
 
     def broken(self, connection: Connection) -> Iterator[str]:
@@ -258,17 +255,11 @@ class Endorsed:
     def _look(self, connection: Connection) -> None:
         if self._keys.public is None:
             return
-        numbers = select(endorsement.c.sequence).order_by(endorsement.c.sequence)
-        known = connection.execute(numbers).scalars()
-        new = [
-            statement
-            for statement in known
-            if statement not in self._opened and statement not in self._unopened
-        ]
-        here = first_hash(connection) if new else ""
-        for start in range(0, len(new), DOCUMENTS_AT_ONCE):
-            wanted = {"wanted": new[start : start + DOCUMENTS_AT_ONCE]}
-            for row in connection.execute(_DOCUMENTS, wanted):
+        here = first_hash(connection)
+        new = ~among(connection, endorsement.c.sequence, {*self._opened, *self._unopened})
+        query = _DOCUMENTS.where(new).execution_options(yield_per=DOCUMENTS_AT_ONCE)
+        with connection.execute(query) as rows:
+            for row in rows:
                 try:
                     statement = endorsed(row, desk=self._keys, here=here)
                 except EndorsementError as error:

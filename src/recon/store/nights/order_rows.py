@@ -50,12 +50,7 @@ Waiting = Mapping[str, Collection[tuple[int, str, str]]]
 """Order number -> reject id with the merchant and account that must match ("": any)."""
 
 _NEVER_ENDED = ~exists().where(
-    reject_end.c.reject_id == reject.c.reject_id,
-    or_(
-        reject_end.c.end_id <= bindparam("last_end"),
-        # Deliveries that were imported from older databases have a later number than their time.
-        (reject_end.c.ended == DELIVERED) & (reject_end.c.file_id <= bindparam("last_file")),
-    ),
+    reject_end.c.reject_id == reject.c.reject_id, reject_end.c.end_id <= bindparam("last_end")
 )
 _OF_ORDERS = and_(
     reject.c.kind == SourceKind.ORDERS,
