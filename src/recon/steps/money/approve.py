@@ -34,7 +34,7 @@ from recon.store.database.record import ROW
 from recon.store.money import instruction_rows
 from recon.store.money.endorsement_rows import holds_of, refuse_changed
 from recon.store.money.instruction_rows import move
-from recon.store.people.decision_rows import said_since, states_of
+from recon.store.people.decision_rows import endorsed_since, states_of
 
 REASON_CHARACTERS_MIN = 3
 
@@ -217,7 +217,7 @@ def _ended(
     current: set[str] = set()
     ended: dict[str, str] = {}
     # As stored, whatever key signed it: to lapse only takes away, and words of an old key must.
-    known = states_of(connection, Kind.APPROVAL, said_since(Kind.APPROVAL, oldest)).values()
+    known = states_of(connection, Kind.APPROVAL, endorsed_since(Kind.APPROVAL, oldest)).values()
     for first, second in chain.from_iterable(each.pairs for each in known):
         if first.items.keys().isdisjoint(items):
             continue

@@ -175,8 +175,8 @@ def unexpired(at: datetime) -> ColumnElement[bool]:
     return endorsement.c.valid_until.is_(None) | (endorsement.c.valid_until >= at)
 
 
-def said_since(kind: Kind, at: datetime) -> ColumnElement[bool]:
-    """The condition that somebody spoke on the subject at or after an instant."""
+def endorsed_since(kind: Kind, at: datetime) -> ColumnElement[bool]:
+    """The condition that the subject was endorsed at or after an instant."""
     later = endorsement.alias("later")
     subjects = select(later.c.subject).where(later.c.kind == kind, later.c.at >= at)
     return endorsement.c.subject.in_(subjects)
