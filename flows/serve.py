@@ -267,7 +267,7 @@ def _rules(folder: Path, *, socket: Path, variables: Mapping[str, str]) -> str:
     accounts = load_file_settings(variables).accounts
     head = {
         "socket": socket,
-        "book": folder / "signed.sqlite",
+        "signature_log": folder / "signed.sqlite",
         "log": folder / "signer.log",
         "sign_key_file": folder / "key",
         "desk_key_file": folder / "desk.pem",

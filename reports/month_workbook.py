@@ -74,8 +74,8 @@ def close_workbook(close: PreparedClose, seen: SeenClose) -> bytes:
     sheets += [statement_sheet(stated), open_items(stated).sheet(files=files)]
     if statement.transit is not None:
         sheets.append(transit(statement.transit).sheet(files=files))
-    if statement.books is not None:
-        sheets.append(books(statement.books).sheet(files=files))
+    if statement.ledger is not None:
+        sheets.append(ledger(statement.ledger).sheet(files=files))
     sheets.append(straddling(statement.straddling).sheet(files=files))
     sheets += [journals_sheet(close), open_breaks_sheet(close)]
     sheets.append(prior_periods(stated).sheet(files=files))
@@ -139,7 +139,7 @@ def _about(stated: StatedMonth) -> Iterator[str]:
     yield from stated.notes
     if stated.statement.transit is None:
         yield "The bank is not covered: no statement of it was given."
-    if stated.statement.books is None:
+    if stated.statement.ledger is None:
         yield "The ledger is not covered: no ledger was given."
     if len(stated.rules) > 1:
         times = len(stated.rules) - 1
@@ -149,7 +149,7 @@ def _about(stated: StatedMonth) -> Iterator[str]:
 def _of_currency(stated: StatedMonth, *, currency: str) -> Iterator[Part]:
     """The blocks of one currency; each closing is the sum of the rows above it."""
     statement = stated.statement
-    there = (True, statement.transit is not None, statement.books is not None)
+    there = (True, statement.transit is not None, statement.ledger is not None)
     named = [name for name, is_there in zip(BLOCKS, there, strict=True) if is_there]
     for about, block in zip(named, blocks_of(statement, currency=currency), strict=True):
         columns = (
@@ -528,7 +528,7 @@ def transit(frame: pd.DataFrame) -> MonthList:
     return MonthList("In transit", TRANSIT_COLUMNS, frame, by=by, files=files)
 
 
-def books(frame: pd.DataFrame) -> MonthList:
+def ledger(frame: pd.DataFrame) -> MonthList:
     """Differences between ledger and gateway; a shortened list starts with those no run shows."""
     is_open = frame["what"].isin((OPEN, *GROUPS))
     is_alike = frame["amount"].eq(frame["shown"])

@@ -57,7 +57,7 @@ class AccountMonth:
     status: str
     """PROVEN, NOT_PROVEN, or the verdict of its close."""
     figures: Sequence[MonthFigure]
-    has_books: bool
+    has_ledger: bool
     """Whether a ledger was compared."""
     workbook: Path
 
@@ -65,15 +65,15 @@ class AccountMonth:
     def of_stated(cls, stated: StatedMonth, *, status: str, workbook: Path) -> "AccountMonth":
         """Build it from a month as it is known now."""
         statement = stated.statement
-        has_books = statement.books is not None
-        return cls(statement.account, status, statement.figures, has_books, workbook)
+        has_ledger = statement.ledger is not None
+        return cls(statement.account, status, statement.figures, has_ledger, workbook)
 
     @classmethod
     def of_closed(cls, view: ClosedView, *, workbook: Path) -> "AccountMonth":
         """Build it from a closed month as it was sealed."""
-        has_books = bool(view.document["statement"]["books_covered"])
+        has_ledger = bool(view.document["statement"]["books_covered"])
         status = CloseVerdict.CLOSED.value
-        return cls(view.closed.account, status, view.figures, has_books, workbook)
+        return cls(view.closed.account, status, view.figures, has_ledger, workbook)
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,8 +309,8 @@ def _rows(of: AccountMonth, *, folder: Path) -> Iterator[dict[str, Any]]:
             "before": before,
             "moved": moved,
             "owed": owed,
-            "booked": booked if of.has_books else None,
-            "apart": booked - owed if of.has_books else None,
+            "booked": booked if of.has_ledger else None,
+            "apart": booked - owed if of.has_ledger else None,
             "check": check_of(holds=before + moved == owed),
             "workbook": file_link(of.workbook, folder=folder),
         }

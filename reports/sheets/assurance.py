@@ -14,7 +14,7 @@ from typing import Any
 from recon.model.figures import ListFile, NightFigures
 from recon.model.gateway_holds import BEFORE_FIRST, HeldPart
 from recon.model.terms import ControlTotal, SetState, SourceKind
-from recon.proof.books_bridge import BOOK_STEPS, STEPS
+from recon.proof.ledger_bridge import LEDGER_STEPS, STEPS
 from reports.drawing.blocks import Column, Listing, Part, Row, Sheet, TextLine, check_of
 from reports.drawing.look import CHECK, NAVY, NOT_COVERED, REPLACEMENT
 from reports.sheets.labels import QUESTIONS, TABLES, measure_label, proof_label
@@ -376,8 +376,8 @@ def _bridge(figures: NightFigures, rows: Rows) -> Iterator[dict[str, Any]]:
 
 def _books(figures: NightFigures, rows: Rows) -> Iterator[dict[str, Any]]:
     ledger = [row for row in rows.sides if row["source"] == "ledger"]
-    for currency, steps in figures.books.items():
-        written = {step: steps.get(step, 0) for step in BOOK_STEPS}
+    for currency, steps in figures.ledger_sums.items():
+        written = {step: steps.get(step, 0) for step in LEDGER_STEPS}
         come_to = sum(written.values())
         compared = sum_of(ledger, name="amount", currency=currency)
         yield {
@@ -410,7 +410,7 @@ def _ways(figures: NightFigures, checks: Checks) -> Iterator[Part]:
     if figures.ledger_covered:
         columns = (
             CURRENCY,
-            *_amounts(*((TABLES["books"][step], step) for step in BOOK_STEPS)),
+            *_amounts(*((TABLES["books"][step], step) for step in LEDGER_STEPS)),
             *_amounts(("Come to", "come_to"), ("Ledger compared", "compared")),
             CHECKED,
         )

@@ -67,7 +67,7 @@ def portal() -> bytes:
     return ("\n".join(lines) + "\n").encode()
 
 
-def books() -> bytes:
+def ledger() -> bytes:
     """What the bookkeeper's program exports: semicolons, days without a clock."""
     lines = ["Buchungsnr;Buchungsdatum;Belegfeld 1;Vorgang;Umsatz;WKZ"]
     for sale in _sales():
@@ -85,5 +85,5 @@ def codes_of(breaks: Path) -> dict[str, str]:
 
 def written_into(folder: Path) -> None:
     """The three files."""
-    for name, content in (("shop.csv", shop()), ("portal.csv", portal()), ("books.csv", books())):
+    for name, content in (("shop.csv", shop()), ("portal.csv", portal()), ("books.csv", ledger())):
         (folder / name).write_bytes(content)

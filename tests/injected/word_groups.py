@@ -15,4 +15,4 @@ BANK_FLAGS = frozenset(
         *(Flag.WITH_BANK, Flag.BOOKED_DIFFERS),
     }
 )
-CASH_FLAGS = frozenset({Flag.NO_PAYOUT, Flag.OVER_RELEASED, Flag.BEFORE_BOOKS})
+CASH_FLAGS = frozenset({Flag.NO_PAYOUT, Flag.OVER_RELEASED, Flag.BEFORE_LEDGER})

@@ -218,16 +218,16 @@ def test_of_too_many_differences_those_that_no_night_shows_stand_first(
     month, tmp_path, monkeypatch
 ):
     """What makes the month NOT PROVEN is not left to the file alone."""
-    books = month.statement.books
-    tampered = books["what"].eq("open").to_numpy().nonzero()[0][-1]
-    books = books.assign(shown=books["shown"].where(books.index != tampered, 1))
-    unproven = replace(month, statement=replace(month.statement, books=books))
-    monkeypatch.setattr(month_workbook, "LIST_ROWS_MAX", len(books) - 1)
+    ledger = month.statement.ledger
+    tampered = ledger["what"].eq("open").to_numpy().nonzero()[0][-1]
+    ledger = ledger.assign(shown=ledger["shown"].where(ledger.index != tampered, 1))
+    unproven = replace(month, statement=replace(month.statement, ledger=ledger))
+    monkeypatch.setattr(month_workbook, "LIST_ROWS_MAX", len(ledger) - 1)
     monkeypatch.setattr(month_workbook, "LIST_ROWS_SHOWN", 1)
 
     rows = rows_of_sheet(written(unproven, tmp_path / "statement.xlsx"), "Books")
 
-    assert rows[-1][2] == books["key"].iloc[tampered]
+    assert rows[-1][2] == ledger["key"].iloc[tampered]
     assert rows[-1][-1] == "NO"
 
 

@@ -210,7 +210,7 @@ def journals(
         msg = "name a night (--day-of-night is of one) or a month (--period), not both"
         raise typer.BadParameter(msg)
     from recon.model.business_date import BusinessMonth
-    from recon.month.books import HandOut, export_month, export_of_night
+    from recon.month.journal_exports import HandOut, export_month, export_of_night
     from recon.steps.runtime.environment import one_account
 
     named = "" if period else run_of(night)
@@ -252,7 +252,7 @@ def _list_out() -> None:
     """The journals that were handed out and that no night's ledger shows yet."""
     from recon.model.money import Money
     from recon.model.terms import PERMANENT
-    from recon.month.books import journals_out
+    from recon.month.journal_exports import journals_out
 
     with opened() as environment:
         handed_out = journals_out(environment)

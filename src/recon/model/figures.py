@@ -221,9 +221,9 @@ class NightFigures:
     quarantined: tuple[Quarantined, ...] = ()
     """Order rows of any run that could not be read and were not delivered again since."""
     bridge: Mapping[SourceKind, Mapping[str, int]] = field(default_factory=dict)
-    """Source -> step (proof.books_bridge) -> rows, from those of `files` to those compared."""
-    books: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    """Currency -> step (proof.books_bridge) -> minor units, from the ledger file to `sides`."""
+    """Source -> step (proof.ledger_bridge) -> rows, from those of `files` to those compared."""
+    ledger_sums: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """Currency -> step (proof.ledger_bridge) -> minor units, from the ledger file to `sides`."""
     answers: Mapping[str, StoredAnswer] = field(default_factory=dict)
     """break_id -> answer given on an earlier night."""
     attention: tuple[Attention, ...] = ()

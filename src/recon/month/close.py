@@ -372,11 +372,11 @@ def _open_items(stated: StatedMonth) -> Iterator[OpenItem]:
         yield OpenItem(f"Break {code}", len(rows), str(currency), amount, "Open breaks", str(code))
     for what in ("never_shown", "debt", "beyond"):
         yield from _listed(statement.closing_items, what, words=ITEMS, sheet="Open items")
-    if (books := statement.books) is not None:
+    if (ledger := statement.ledger) is not None:
         for what in (*WAITS, GROUPS[1]):
-            yield from _listed(books, what, words=DIFFERENCES, sheet="Books")
+            yield from _listed(ledger, what, words=DIFFERENCES, sheet="Books")
         named = {*statement.breaks["order_no"], *statement.breaks["transaction_id"]}
-        own = books[~books["key"].isin(named)]
+        own = ledger[~ledger["key"].isin(named)]
         yield from _listed(own, OPEN, words={OPEN: NO_BREAK}, sheet="Books")
     for what, sheet in (("late", "Straddling"), ("prior", "Prior periods")):
         yield from _listed(statement.straddling, what, words=STRADDLES, sheet=sheet)
@@ -440,7 +440,7 @@ def month_files(stated: StatedMonth) -> dict[str, str]:
         "facts.csv": statement.facts,
         "straddling.csv": statement.straddling,
         "in-transit.csv": statement.transit,
-        "books.csv": statement.books,
+        "books.csv": statement.ledger,
         "reported-by-night.csv": statement.reported,
         "journals.csv": statement.journals,
     }
@@ -486,7 +486,7 @@ def document_of(stated: StatedMonth) -> dict[str, Any]:
         "first_month": stated.is_first,
         "settlement_covered": statement.is_settled,
         "bank_covered": statement.transit is not None,
-        "books_covered": statement.books is not None,
+        "books_covered": statement.ledger is not None,
         "rules": dict(stated.rules),
         "figures": _figures(statement.figures),
         "proof": proof_rows(stated),

@@ -302,7 +302,7 @@ def _night(
         path = SCHEMAS[name].path
         files[name] = folder / moved.get(path, path)
     about = night.steps[RESULTS].manifest.about
-    since = _books_since(run, night=night)
+    since = _ledger_since(run, night=night)
     return MonthNight(
         number,
         run.run_id,
@@ -314,7 +314,7 @@ def _night(
     )
 
 
-def _books_since(run: Run, *, night: SealedNight) -> tuple[datetime, datetime] | None:
+def _ledger_since(run: Run, *, night: SealedNight) -> tuple[datetime, datetime] | None:
     """Return since when the ledger of a night is complete (`MonthNight.books_since`).
 
     In the first days ever settled, payouts may be of earlier batches: they are not missed.
@@ -398,7 +398,7 @@ _LISTS: Mapping[str, tuple[str, str]] = {
         "finding, currency, amount, batch_id, since, state, code",
         "FROM open_transit WHERE side = 'closing' ORDER BY currency, since, batch_id, finding",
     ),
-    "books": (
+    "ledger": (
         "what, currency, key, amount, shown",
         "FROM listed_differences WHERE side = 'closing' ORDER BY currency, what, key",
     ),
@@ -510,7 +510,7 @@ def statement_of(frame: MonthFrame, *, nights: Sequence[MonthNight]) -> MonthSta
             opening_items=lists["opening_items"],
             closing_items=lists["closing_items"],
             transit=lists["transit"] if has_bank else None,
-            books=lists["books"] if "ledger" in covered else None,
+            ledger=lists["ledger"] if "ledger" in covered else None,
             straddling=lists["straddling"],
             facts=lists["facts"],
             reported=lists["reported"],
@@ -651,7 +651,7 @@ def _inputs(
             (
                 f"{night.number}",
                 *map(quoted, (night.business_date, night.run_id, night.predecessor)),
-                *map(_instant, night.books_since or (None, None)),
+                *map(_instant, night.ledger_since or (None, None)),
             )
             for night in every
         ],

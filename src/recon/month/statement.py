@@ -58,7 +58,7 @@ class MonthNight:
     """Schema name -> the file with its rows; a night need not have all of them."""
     predecessor: str = ""
     """The run whose open breaks it carries forward; "" for none."""
-    books_since: tuple[datetime, datetime] | None = None
+    ledger_since: tuple[datetime, datetime] | None = None
     """Since when its ledger is complete: entries of orders, and those of fees, reserves and
     payouts; None without a ledger, or if rows of it were refused."""
 
@@ -176,7 +176,7 @@ class MonthStatement:
     close; None: no bank is covered."""
     before_bank: Mapping[str, int]
     """Currency -> payouts from before the bank's first statement, which the bank need not show."""
-    books: pd.DataFrame | None
+    ledger: pd.DataFrame | None
     """what, currency, key, amount, shown: why ledger and gateway differ at the last close, and what
     the nights show of it (grain: key and reason); None without a ledger."""
     straddling: pd.DataFrame
@@ -393,7 +393,7 @@ def blocks_of(statement: MonthStatement, *, currency: str) -> list[list[Statemen
                 *[StatementRow("note", "before", BEFORE_BANK, None, before)][: bool(before)],
             ]
         )
-    if statement.books is not None:
+    if statement.ledger is not None:
         # The ledger balance, derived from the gateway's balance and what was open between the two.
         booked = opening + sums[currency, BOOKS, OPENING]
         moves = sorted(name for of, at, name in figures if (of, at) == (BOOKS, MOVED))

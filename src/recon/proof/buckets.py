@@ -28,8 +28,8 @@ from recon.matching.sides.ledger_side import compared, unrated_entries
 from recon.matching.sides.settlement_side import of_payments, summed_lines, with_summed
 from recon.model.errors import StoreError
 from recon.model.terms import InstructionKind
-from recon.proof.books_bridge import Steps, steps_of
 from recon.proof.items import every_item, sides_of
+from recon.proof.ledger_bridge import Steps, steps_of
 from recon.proof.night_tables import FRAMES
 from recon.proof.sql_session import SqlError, reading
 from recon.proof.verdict import Line, unmapped_codes
@@ -177,7 +177,7 @@ class BucketFigures:
     answers: frozenset[str]
     """Kinds of gateway answers (see `KeyAnswer`)."""
     steps: Steps
-    """See books_bridge.steps_of."""
+    """See ledger_bridge.steps_of."""
     left: Mapping[str, pd.DataFrame]
     """Rows of its range that are compared last, by source."""
     unpriced: Mapping[str, int]

@@ -50,7 +50,7 @@ from recon.matching.sides.instruction_side import with_each_instruction_once
 from recon.matching.sides.settlement_side import pay_outs
 from recon.model.money import exponent
 from recon.model.terms import ControlTotal, EntryType, Quarantined, Reject, SourceFile, SourceKind
-from recon.proof.books_bridge import ARRIVED_STEPS, Books
+from recon.proof.ledger_bridge import ARRIVED_STEPS, LedgerSteps
 
 Tables = dict[str, pa.Table]
 """Name of a schema -> table with exactly its columns."""
@@ -298,7 +298,7 @@ def compared_tables(
     *,
     rules: Rules,
     previous: Previous | None,
-    books: Books,
+    ledger_sums: LedgerSteps,
     account: tuple[str, str] = ("", ""),
     carried: tuple[int, Mapping[str, int]] | None = None,
 ) -> Tables:
@@ -308,7 +308,7 @@ def compared_tables(
         sources: the compared sources.
         rules: the rules of the comparison.
         previous: what the previous run left open.
-        books: every step of the ledger's money (see books_bridge.books_of).
+        ledger_sums: every step of the ledger's money (see ledger_bridge.ledger_steps).
         account: merchant and account of the run; blank where plain files may hold several.
         carried: how many breaks the previous run stored as open, and their exposure by currency
             (minor units); None: it stored none, and nothing is compared with it.
@@ -330,7 +330,7 @@ def compared_tables(
     )
     return {
         TERMS: table_of_rows(terms, name=TERMS),
-        STEPS: steps_table(sources, books=books),
+        STEPS: steps_table(sources, ledger_sums=ledger_sums),
         "agreed": table_of_rows(agreed, name="agreed"),
         KNOWN: table_of_rows(_known(sources, previous=previous), name=KNOWN),
         "quarantined": table_of_items(sources.quarantined, name="quarantined"),
@@ -338,12 +338,12 @@ def compared_tables(
     }
 
 
-def steps_table(sources: Sources, *, books: Books) -> pa.Table:
+def steps_table(sources: Sources, *, ledger_sums: LedgerSteps) -> pa.Table:
     """Return what became of rows and of the ledger's money, step by step."""
     rows = [*_stored(with_each_instruction_once(sources).merged_rows)]
     for kind, steps in sources.arrived.items():
         rows += (_step("arrived", str(kind), step, number=each) for step, each in steps.items())
-    for currency, moved in books.items():
+    for currency, moved in ledger_sums.items():
         for step, amount in moved.items():
             rows.append(_step("books", "ledger", step, number=amount, currency=currency))
     return table_of_rows(rows, name=STEPS)
@@ -375,10 +375,10 @@ def sources_of_tables(tables: Mapping[str, pa.Table]) -> Sources:
         for row in steps[way]:
             numbers = of_source.setdefault(way, {}).setdefault(row["source"], {})
             numbers[row["step"]] = row["number"]
-    books: dict[str, dict[str, int]] = {}
+    ledger_sums: dict[str, dict[str, int]] = {}
     for row in steps["books"] if "books" in given else ():
         if row["step"] in ARRIVED_STEPS:
-            books.setdefault(row["currency"], {})[row["step"]] = row["number"]
+            ledger_sums.setdefault(row["currency"], {})[row["step"]] = row["number"]
     write_offs = {
         kind: {row["id"]: (row["currency"], row["amount"]) for row in agreed[kind]}
         for kind in ("break", "entry")
@@ -399,7 +399,7 @@ def sources_of_tables(tables: Mapping[str, pa.Table]) -> Sources:
         arrived={
             SourceKind(source): numbers for source, numbers in of_source.get("arrived", {}).items()
         },
-        books=books,
+        ledger_sums=ledger_sums,
         exported=tuple(
             Exported(row["id"], row["currency"], row["number"], bool(row["amount"]))
             for row in known["exported"]
@@ -412,7 +412,7 @@ def sources_of_tables(tables: Mapping[str, pa.Table]) -> Sources:
             for row in known["opening"]
         ),
         settled=SettledDays(**days) if days else None,
-        books_since={
+        ledger_since={
             (row["key"], row["word"]): date.fromisoformat(str(row["number"])).isoformat()
             for row in terms["books_since"]
         },
@@ -447,14 +447,14 @@ def previous_of_tables(tables: Mapping[str, pa.Table]) -> Previous | None:
 def _terms(sources: Sources, *, rules: Rules, previous: Previous | None) -> Iterator[Cells]:
     agreed, days = sources.agreed_write_offs, sources.settled
     given = {name: getattr(sources, name) is not None for name in _OPTIONAL}
-    given |= {"books": bool(sources.books), "agreed": agreed is not None}
+    given |= {"books": bool(sources.ledger_sums), "agreed": agreed is not None}
     given["bank"] = sources.bank is not None
     given["bank_books"] = given["bank"] and rules.ledger.bank and sources.ledger is not None
     given["unread"] = sources.unread_batches is not None
     given["agreed_entries"] = agreed is not None and agreed.entries is not None
     yield from (_term("given", name) for name, there in given.items() if there)
     yield from (_term("arrived", str(kind)) for kind in sources.arrived)
-    for (merchant, account), day in sources.books_since.items():
+    for (merchant, account), day in sources.ledger_since.items():
         yield _term("books_since", merchant, label=account, number=int(day.replace("-", "")))
     yield from _terms_of_rules(rules)
     yield from _terms_of_banks(sources, rules=rules)

@@ -35,9 +35,9 @@ from recon.model.step_progress import Way
 from recon.model.terms import SetState
 from recon.model.uptime import give_back
 from recon.privacy.own_files import folder_for_now, make_folder
-from recon.proof.books_bridge import Books, books_of
 from recon.proof.buckets import SECTIONS, BucketFigures, BucketRows, ComparedBucket, counted
 from recon.proof.items import every_item, sides_of
+from recon.proof.ledger_bridge import LedgerSteps, ledger_steps
 from recon.proof.night_tables import compared_tables, input_tables, result_tables
 from recon.proof.totals_in_sql import control_totals
 from recon.proof.verdict import (
@@ -142,7 +142,7 @@ def _result_of(
             dispositions=_every_disposition(classified),
             previous=basis.previous,
             reopens=classified.reopens,
-            books=sources.ledger is not None,
+            has_ledger=sources.ledger is not None,
         ),
         journals=propose(
             frames.breaks,
@@ -242,7 +242,7 @@ def proven(
     sources: Sources,
     rules: Rules,
     previous: Previous | None = None,
-    books: Books | None = None,
+    ledger_sums: LedgerSteps | None = None,
     account: tuple[str, str] = ("", ""),
 ) -> Reconciliation:
     """Prove a result in memory: write its files to a temporary folder and compute the totals there.
@@ -252,11 +252,13 @@ def proven(
         sources: the compared sources.
         rules: the rules of the comparison.
         previous: what an earlier run left open.
-        books: every step of the ledger's money; None: that of the sources.
+        ledger_sums: every step of the ledger's money; None: that of the sources.
         account: merchant and account; blank where there may be several.
     """
-    steps = books_of(sources, rules=rules) if books is None else books
-    small = compared_tables(sources, rules=rules, previous=previous, books=steps, account=account)
+    steps = ledger_steps(sources, rules=rules) if ledger_sums is None else ledger_sums
+    small = compared_tables(
+        sources, rules=rules, previous=previous, ledger_sums=steps, account=account
+    )
     with folder_for_now("recon-proof-") as folder:
 
         def write(name: str, table: pa.Table) -> None:

@@ -36,7 +36,7 @@ SHOWN_MAX = 50
 Key = tuple[str, str, str, str, str, str]
 
 
-def second_proof(
+def totals_of_agreement(
     totals: Iterable[ControlTotal],
     *,
     by_sql: Iterable[ControlTotal],
@@ -111,7 +111,7 @@ OF_BANKS = frozenset(
     {"T15_statements.sql", "T16_covered.sql", "T17_exchanged.sql", "T17_in_transit.sql"}
 )
 """Totals of a run with bank statements."""
-OF_BOOKS_OF_BANK = frozenset({"T19_bank.sql"})
+OF_LEDGER_OF_BANK = frozenset({"T19_bank.sql"})
 """Totals of a run whose ledger also books bank receipts."""
 OF_SHEETS = "T13_sheets.sql"
 """Run when the workbook is written and read back, after all others."""
@@ -128,14 +128,14 @@ def sql_files(
     *,
     moved: Mapping[str, str] | None = None,
     banks: bool = True,
-    books: bool = True,
+    bank_booked: bool = True,
 ) -> dict[str, str]:
     """Return name -> text of the statements in a run's folder: each total by itself, and all.
 
-    `moved` is as for `sql_totals`; without `banks` the run has no bank statement, without `books`
-    its ledger has no entries of bank receipts.
+    `moved` is as for `sql_totals`; without `banks` the run has no bank statement, without
+    `bank_booked` its ledger has no entries of bank receipts.
     """
-    names = [ROWS, *_names(banks=banks, books=books), OF_SHEETS, HELD_AGAINST]
+    names = [ROWS, *_names(banks=banks, bank_booked=bank_booked), OF_SHEETS, HELD_AGAINST]
     texts = {name: _located(_text(name), moved=moved or {}) for name in names}
     return {**texts, VERIFY: _verify(texts)}
 
@@ -172,7 +172,7 @@ def proven_in_sql(
     except SqlError as error:
         return (not_run(error.reason, account=account),)
     asked = [total for total in totals if OF_SHEETS in (own or {}) or total.id != SHEETS]
-    return second_proof(asked, by_sql=by_sql, account=account)
+    return totals_of_agreement(asked, by_sql=by_sql, account=account)
 
 
 def sheets_in_sql(
@@ -240,7 +240,7 @@ def sql_totals(
     with reading(folder, memory_mb=night_memory_mb(_size(folder))) as sql:
         with _asking(ROWS):
             given = {key for (key,) in sql.rows(located(f"SELECT key {_GIVEN}"))}
-            names = _names(banks="bank" in given, books="bank_books" in given)
+            names = _names(banks="bank" in given, bank_booked="bank_books" in given)
             sql.execute(located((own or {}).get(ROWS) or _text(ROWS)))
         return (*_reported(sql, texts or {name: _text(name) for name in names}, located=located),)
 
@@ -280,10 +280,10 @@ def _text(name: str) -> str:
     return (_SQL / name).read_text(encoding="utf-8")
 
 
-def _names(*, banks: bool, books: bool) -> list[str]:
+def _names(*, banks: bool, bank_booked: bool) -> list[str]:
     """Return the names of the totals, without those of sheets."""
     left_out = frozenset({OF_SHEETS}) | (frozenset() if banks else OF_BANKS)
-    left_out |= frozenset() if banks and books else OF_BOOKS_OF_BANK
+    left_out |= frozenset() if banks and bank_booked else OF_LEDGER_OF_BANK
     return sorted({path.name for path in _SQL.glob("T*.sql")} - left_out)
 
 

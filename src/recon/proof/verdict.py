@@ -13,8 +13,8 @@ from recon.config.rules import Rules
 from recon.matching.bank.result import BankResult
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.breaks.result_rows import Frames
-from recon.matching.cash.book_groups import BEFORE_BOOKS
 from recon.matching.cash.fees_charged import fees_not_covered
+from recon.matching.cash.ledger_groups import BEFORE_LEDGER
 from recon.matching.cash.result import CashResult
 from recon.matching.frames.arrays import texts
 from recon.matching.frames.bank_sources import BankSource
@@ -169,13 +169,13 @@ def not_covered(
             "agree, and were taken over"
         )
     if cash is not None:
-        groups = cash.books.groups
-        accounts = groups.take(groups["name"] == BEFORE_BOOKS).rows("merchant_id", "account_id")
+        groups = cash.ledger_groups.groups
+        accounts = groups.take(groups["name"] == BEFORE_LEDGER).rows("merchant_id", "account_id")
         for merchant, account in sorted({*accounts}):
-            day = sources.books_since[merchant, account]
+            day = sources.ledger_since[merchant, account]
             yield (
                 f"fees, reserves and payouts of {merchant}/{account} settled before {day}: "
-                "its books begin then"
+                "its ledger begins then"
             )
 
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from recon.model.terms import GatewayState
-from recon.sandbox.book import Effect, Payment, RowReply, effect_of, on_wire
 from recon.sandbox.call import (
     STATUS_DONE,
     STATUS_FAILED,
@@ -21,6 +20,7 @@ from recon.sandbox.call import (
     list_reply,
     wrong,
 )
+from recon.sandbox.database import Effect, Payment, RowReply, effect_of, on_wire
 from recon.sandbox.faults import Fault
 from recon.sandbox.notifications import notify_refund
 from recon.sandbox.options import DAY_SECONDS
@@ -79,7 +79,7 @@ class BatchKind:
         if isinstance(outcome, str):
             message = sandbox.terms.refusal(outcome, "refund" if refund else "row")
         else:
-            sandbox.book.append_effects([outcome])
+            sandbox.database.append_effects([outcome])
             if refund:
                 notify_refund(sandbox, outcome)
         refused = isinstance(outcome, str)
@@ -101,7 +101,7 @@ def _payment_of(sandbox: Sandbox, call: Call, row: Fields) -> tuple[Payment | No
     malformed = missing or too_long(row, profile=sandbox.options.profile)
     if malformed:
         return None, f"malformed{OF_PARAMETER}{malformed}"
-    payment = sandbox.book.payment(text_of(row["transaction_id"]))
+    payment = sandbox.database.payment(text_of(row["transaction_id"]))
     if payment is None or payment.account_id != call.text("account_id"):
         return None, "unknown"
     if payment.order_no != text_of(row["order_no"]):
@@ -124,7 +124,7 @@ def is_expired(sandbox: Sandbox, payment: Payment, *, now: int) -> bool:
 
 def _change(sandbox: Sandbox, payment: Payment, **changes: Any) -> None:
     before = payment.state.value
-    sandbox.book.write_payments([replace(payment, previous_state=before, **changes)])
+    sandbox.database.write_payments([replace(payment, previous_state=before, **changes)])
 
 
 def _evaluate_capture(sandbox: Sandbox, call: Call, payment: Payment, row: Fields) -> Outcome:
@@ -159,7 +159,7 @@ def _evaluate_review(sandbox: Sandbox, call: Call, payment: Payment, row: Fields
     if reason:
         return reason
     payment = replace(payment, review_flag=flag)
-    sandbox.book.write_payments([payment])
+    sandbox.database.write_payments([payment])
     if payment.state is GatewayState.IN_REVIEW:
         after_review(sandbox, call, payment)
     return _effect(call, payment, None)
@@ -243,9 +243,9 @@ def act_by_hand(sandbox: Sandbox, *, action: str, key: str, amount: str | None =
 
     Return "", or the short name of why the gateway refuses it. The caller holds the transaction.
     """
-    book = sandbox.book
-    found = book.payment(key)
-    named = [found] if found else book.payments("order_no", keys=(key,))
+    database = sandbox.database
+    found = database.payment(key)
+    named = [found] if found else database.payments("order_no", keys=(key,))
     if not named:
         return "unknown"
     payment = named[-1]
@@ -257,7 +257,7 @@ def act_by_hand(sandbox: Sandbox, *, action: str, key: str, amount: str | None =
     evaluated = _KINDS[action].evaluate(sandbox, call, payment, row)
     if isinstance(evaluated, str):
         return evaluated
-    book.append_effects([evaluated])
+    database.append_effects([evaluated])
     if action == "refund":
         notify_refund(sandbox, evaluated)
     return ""
@@ -271,7 +271,7 @@ def plan_flips(sandbox: Sandbox, call: Call, *, reply: OperationReply, fault: Fa
     hit = fault.hits((row.transaction_id, row.order_no) for row in reply.row_replies)
     for index, row in enumerate(reply.row_replies):
         if row.status == STATUS_DONE and index in hit:
-            sandbox.book.plan(
+            sandbox.database.plan(
                 "flip",
                 at=call.now + fault.rule.lasting,
                 operation=call.operation,
@@ -284,13 +284,13 @@ def take_back(
     sandbox: Sandbox, *, operation: str, transaction_id: str, request_log_id: str
 ) -> None:
     """Turn a success into a failure unless a later change depends on it; the ledger keeps both."""
-    book, now = sandbox.book, sandbox.clock.now()
-    rows = book.select(
+    database, now = sandbox.database, sandbox.clock.now()
+    rows = database.select(
         "SELECT amount, committed_at, refund_reference_id, refund_reason, refund_reference"
         " FROM effect WHERE request_log_id = ? AND transaction_id = ?",
         (request_log_id, transaction_id),
     )
-    payment = book.payment(transaction_id)
+    payment = database.payment(transaction_id)
     if payment is None or not rows:
         return
     amount, committed_at, reference_id, reason, reference = rows[0]
@@ -304,7 +304,7 @@ def take_back(
         taken_back = replace(payment, state=state, refunded=refunded)
     else:
         return
-    book.write_payments([replace(taken_back, previous_state=payment.state.value)])
+    database.write_payments([replace(taken_back, previous_state=payment.state.value)])
     reversed_ = effect_of(
         payment,
         f"{operation}_reversed",
@@ -313,7 +313,7 @@ def take_back(
         at=now,
         refund_reference_id=reference_id,
     )
-    book.append_effects([reversed_])
+    database.append_effects([reversed_])
     if operation == "refund":
         named = {"refund_reason": reason, "refund_reference": reference}
         failed = replace(reversed_, committed_at=committed_at, **named)

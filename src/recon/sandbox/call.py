@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from recon.sandbox.book import Book, LoggedRequest, RowReply
+from recon.sandbox.database import Database, LoggedRequest, RowReply
 from recon.sandbox.options import SandboxOptions, VirtualClock
 from recon.sandbox.terms import OF_PARAMETER, SandboxTerms
 from recon.sandbox.wire import Fields, sign, text_of, too_long, wire_minor_units
@@ -28,7 +28,7 @@ class Sandbox:
 
     options: SandboxOptions
     terms: SandboxTerms
-    book: Book
+    database: Database
     clock: VirtualClock
 
 

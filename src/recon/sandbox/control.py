@@ -24,8 +24,8 @@ from starlette.routing import Route
 
 from recon.model.errors import ConfigurationError
 from recon.sandbox.batch import act_by_hand
-from recon.sandbox.book import on_wire
 from recon.sandbox.call import Sandbox
+from recon.sandbox.database import on_wire
 from recon.sandbox.exchange import OPERATIONS, run_what_is_due
 from recon.sandbox.faults import install, planned_faults, rules_in
 from recon.sandbox.notifications import Dispatcher, notification_tables
@@ -105,24 +105,24 @@ class _Control:
         return HTMLResponse(page)
 
     async def health(self, _request: Request) -> Response:
-        options, book = self.sandbox.options, self.sandbox.book
+        options, database = self.sandbox.options, self.sandbox.database
         shown = ("merchant", "account", "second_account", "profile", "capture_mode")
         return JSONResponse(
             {
                 "status": "ok",
                 "now": iso(self.sandbox.clock.now()),
                 **{name: getattr(options, name) for name in shown},
-                "seed": int(book.note("seed")),
-                "orders": int(book.note("orders")),
-                "effects": book.select("SELECT count(*) FROM effect")[0][0],
-                "requests": int(book.note("requests") or 0),
+                "seed": int(database.note("seed")),
+                "orders": int(database.note("orders")),
+                "effects": database.select("SELECT count(*) FROM effect")[0][0],
+                "requests": int(database.note("requests") or 0),
             }
         )
 
     async def effects(self, _request: Request) -> Response:
         """The ledger of effects in commit order, including late effects that are due."""
         run_what_is_due(self.sandbox)
-        return _lines(effect.table() for effect in self.sandbox.book.every_effect())
+        return _lines(effect.table() for effect in self.sandbox.database.every_effect())
 
     async def payments(self, _request: Request) -> Response:
         """Every payment as a query would show it, including those without an effect."""
@@ -131,21 +131,21 @@ class _Control:
             row_of(self.sandbox, payment, now=now)
             | {"merchant_id": payment.merchant_id, "account_id": payment.account_id}
             | {"state": state_of(self.sandbox, payment, now=now).value}
-            for payment in list(self.sandbox.book.every_payment())
+            for payment in list(self.sandbox.database.every_payment())
         )
 
     async def invariants(self, _request: Request) -> Response:
         run_what_is_due(self.sandbox)
-        return JSONResponse(self.sandbox.book.invariants())
+        return JSONResponse(self.sandbox.database.invariants())
 
     async def notifications(self, _request: Request) -> Response:
         """All notifications; those that are due are delivered first."""
         run_what_is_due(self.sandbox)
         await self.dispatcher.settle()
-        return _lines(notification_tables(self.sandbox.book))
+        return _lines(notification_tables(self.sandbox.database))
 
     async def faults(self, _request: Request) -> Response:
-        planned = planned_faults(self.sandbox.book)
+        planned = planned_faults(self.sandbox.database)
         return JSONResponse(
             {"rules": [entry.model_dump(exclude_defaults=True) for entry in planned]}
         )
@@ -158,8 +158,8 @@ class _Control:
             rules = rules_in(tables, source="the request", operations=OPERATIONS)
         except (ValueError, RecursionError, ConfigurationError) as error:
             return _refused(str(error))
-        with self.sandbox.book.transaction():
-            count = install(self.sandbox.book, rules, append=append)
+        with self.sandbox.database.transaction():
+            count = install(self.sandbox.database, rules, append=append)
         return JSONResponse({"rules": count})
 
     async def portal(self, request: Request) -> Response:
@@ -169,7 +169,7 @@ class _Control:
         except ValidationError as error:
             problems = [f"{problem['loc']}: {problem['msg']}" for problem in error.errors()]
             return _refused("; ".join(problems))
-        with self.sandbox.book.transaction():
+        with self.sandbox.database.transaction():
             refused = act_by_hand(self.sandbox, **by_hand.model_dump())
         if refused:
             return _refused(f"the gateway refuses: {refused}")
@@ -189,9 +189,9 @@ class _Control:
         if not known or sandbox.clock.moved + seconds > MOVE_SECONDS_MAX:
             return _refused(f'send {{"seconds": n}}, n from 0 to {MOVE_SECONDS_MAX} in all')
         await self.dispatcher.settle()  # what is due now is sent at its own time
-        with sandbox.book.transaction():
+        with sandbox.database.transaction():
             sandbox.clock.moved += seconds
-            sandbox.book.write_note("clock_moved", value=str(sandbox.clock.moved))
+            sandbox.database.write_note("clock_moved", value=str(sandbox.clock.moved))
         late = run_what_is_due(sandbox)
         attempts = await self.dispatcher.settle()
         now = iso(sandbox.clock.now())
@@ -291,29 +291,31 @@ _CALLS = (
 
 def overview(sandbox: Sandbox, *, searched: str) -> str:
     """The first page; `searched` is part of an order, a transaction or a payout's request_id."""
-    book, now = sandbox.book, sandbox.clock.now()
+    database, now = sandbox.database, sandbox.clock.now()
     text = searched[:SEARCH_LENGTH_MAX]
     pattern = "%" + text.replace("!", "!!").replace("%", "!%").replace("_", "!_") + "%"
     asked = (pattern, pattern, PAYMENTS_SHOWN)
-    payments = book.payments("transaction_id", keys=[row[0] for row in book.select(_SEARCH, asked)])
+    payments = database.payments(
+        "transaction_id", keys=[row[0] for row in database.select(_SEARCH, asked)]
+    )
     own = {"kind", "operation"}
     return rendered(
         "overview",
         options=sandbox.options,
         now=iso(now),
-        broken={name: count for name, count in book.invariants().items() if count},
+        broken={name: count for name, count in database.invariants().items() if count},
         searched=text,
         length_max=SEARCH_LENGTH_MAX,
         payments_max=PAYMENTS_SHOWN,
         # Effects of payouts and subscriptions belong to no payment.
         found=[(payment, state_of(sandbox, payment, now=now)) for payment in reversed(payments)],
-        others=book.select(_WITHOUT_PAYMENT, asked),
+        others=database.select(_WITHOUT_PAYMENT, asked),
         planned=[
             (entry, entry.rule.model_dump_json(exclude_defaults=True, exclude=own))
-            for entry in planned_faults(book)
+            for entry in planned_faults(database)
         ],
         calls_max=CALLS_SHOWN,
-        calls=book.select(_CALLS, (CALLS_SHOWN,)),
+        calls=database.select(_CALLS, (CALLS_SHOWN,)),
     )
 
 
@@ -349,7 +351,7 @@ class _Moment:
 
 def timeline(sandbox: Sandbox, *, transaction_id: str) -> str | None:
     """The history page of one transaction; None when it is unknown."""
-    payment = sandbox.book.payment(transaction_id)
+    payment = sandbox.database.payment(transaction_id)
     moments = _moments(sandbox, transaction_id)
     if payment is None and not moments:
         return None
@@ -359,7 +361,7 @@ def timeline(sandbox: Sandbox, *, transaction_id: str) -> str | None:
         transaction_id=transaction_id,
         payment=(payment, state_of(sandbox, payment, now=now)) if payment else None,
         moments=moments,
-        notifications=[*notification_tables(sandbox.book, transaction_id=transaction_id)],
+        notifications=[*notification_tables(sandbox.database, transaction_id=transaction_id)],
     )
 
 
@@ -367,7 +369,7 @@ def _moments(sandbox: Sandbox, transaction_id: str) -> list[_Moment]:
     """Calls and effects in order of time; an effect is attached to the call that caused it."""
     states = sandbox.terms.payment_status
     calls: dict[str, _Moment] = {}
-    select, of = sandbox.book.select, (transaction_id,)
+    select, of = sandbox.database.select, (transaction_id,)
     for _, log_id, at, operation, fault, status, message in select(
         "SELECT * FROM told WHERE transaction_id = ?", of
     ):

@@ -13,7 +13,6 @@ from typing import Any
 
 from recon.model.terms import GatewayState
 from recon.sandbox.batch import BATCHES, act_by_hand, plan_flips, take_back
-from recon.sandbox.book import RowReply
 from recon.sandbox.call import (
     STATUS_DONE,
     STATUS_FAILED,
@@ -24,6 +23,7 @@ from recon.sandbox.call import (
     SandboxOperation,
     json_refusal,
 )
+from recon.sandbox.database import RowReply
 from recon.sandbox.faults import (
     ANY_OPERATION,
     ENDINGS,
@@ -76,15 +76,15 @@ def exchange(
     """Answer one request; all its changes are committed when this returns."""
     run_what_is_due(sandbox)
     fields, why = parse_body(body)
-    book, seed = sandbox.book, sandbox.options.seed
-    with book.transaction():
-        log_id, now = book.next_request(), sandbox.clock.now()
+    database, seed = sandbox.database, sandbox.options.seed
+    with database.transaction():
+        log_id, now = database.next_request(), sandbox.clock.now()
         call = Call(operation, fields or {}, client_ip, log_id, now, base_url=base_url)
         # A payment is never delayed: its card would be stored with it.
         faults = [
             fault
             for fault in draw(
-                book, operation=operation, rows=OPERATIONS[operation].row_keys(call), seed=seed
+                database, operation=operation, rows=OPERATIONS[operation].row_keys(call), seed=seed
             )
             if fault.rule.kind != "late" or operation not in NEVER_LATE
         ]
@@ -99,7 +99,7 @@ def exchange(
         logged = call.logged(
             played.reply.outcome, fault=" ".join(fault.rule.name for fault in faults)
         )
-        book.write_request(logged, rows=played.reply.row_replies)
+        database.write_request(logged, rows=played.reply.row_replies)
     return played
 
 
@@ -151,23 +151,26 @@ def _reply_after(
     sandbox: Sandbox, call: Call, true: OperationReply, *, faults: list[Fault]
 ) -> OperationReply:
     """The reply after the content faults of its call were applied."""
-    book, reply = sandbox.book, true
+    database, reply = sandbox.database, true
     remembered = f"earlier_reply:{call.operation}"
-    text = book.note(remembered)
+    text = database.note(remembered)
     earlier = json.loads(text) if text else None
     for fault in faults:
         if fault.rule.kind == "late_flip":
             plan_flips(sandbox, call, reply=true, fault=fault)
         reply = _altered(sandbox, reply, fault=fault, earlier=earlier)
-    rules, about = [entry.rule for entry in planned_faults(book)], {ANY_OPERATION, call.operation}
+    rules, about = (
+        [entry.rule for entry in planned_faults(database)],
+        {ANY_OPERATION, call.operation},
+    )
     if any(KINDS[rule.kind].repeats and rule.operation in about for rule in rules):
-        book.write_note(remembered, value=render_json(true.content).decode())
+        database.write_note(remembered, value=render_json(true.content).decode())
     return reply
 
 
 def _put_off(sandbox: Sandbox, call: Call, *, rule: FaultRule, body: bytes) -> None:
     """Schedule a request to take effect after its client has disconnected."""
-    sandbox.book.plan(
+    sandbox.database.plan(
         "late",
         at=call.now + rule.lasting,
         request_log_id=call.request_log_id,
@@ -180,11 +183,11 @@ def _put_off(sandbox: Sandbox, call: Call, *, rule: FaultRule, body: bytes) -> N
 def run_what_is_due(sandbox: Sandbox) -> int:
     """Execute due charges, late effects and flips; return the number of effects and flips."""
     charge_what_is_due(sandbox)
-    book = sandbox.book
-    due = book.due(now=sandbox.clock.now())
+    database = sandbox.database
+    due = database.due(now=sandbox.clock.now())
     for number, kind, due_at, what in due:
-        with book.transaction():
-            book.execute("DELETE FROM agenda WHERE number = ?", (number,))
+        with database.transaction():
+            database.execute("DELETE FROM agenda WHERE number = ?", (number,))
             if kind == "flip":
                 take_back(sandbox, **json.loads(what))
                 continue
@@ -193,7 +196,7 @@ def run_what_is_due(sandbox: Sandbox) -> int:
             call = Call(fields=fields or {}, now=int(due_at), **late)
             reply = OPERATIONS[call.operation].played(sandbox, call)
             row_replies = _no_row_replies(reply, why="no answer (late)", rows=())
-            book.write_request(call.logged(reply.outcome, fault="late"), rows=row_replies)
+            database.write_request(call.logged(reply.outcome, fault="late"), rows=row_replies)
     return len(due)
 
 
@@ -263,7 +266,7 @@ def _stray(sandbox: Sandbox, reply: OperationReply) -> list[Row]:
     """A row of an existing payment that this call did not name."""
     asked = {_key_of(row)[0] for row in reply.rows}
     shape = reply.rows[0] if reply.rows else {}
-    for payment in sandbox.book.every_payment():
+    for payment in sandbox.database.every_payment():
         if payment.transaction_id not in asked and shape:
             shown = {"amount": payment.amount, "currency": payment.currency}
             shown |= {"transaction_id": payment.transaction_id, "order_no": payment.order_no}
@@ -273,14 +276,14 @@ def _stray(sandbox: Sandbox, reply: OperationReply) -> list[Row]:
 
 def _lagging(sandbox: Sandbox, row: Row, *, fault: Fault) -> Row | None:
     """The row with its payment's state before the last change, None for a refund not yet there."""
-    payment = sandbox.book.payment(_key_of(row)[0])
+    payment = sandbox.database.payment(_key_of(row)[0])
     wanted = {key for picked in fault.picked for key in picked if key}
     if payment is None or not payment.previous_state or (wanted and not wanted & set(_key_of(row))):
         return row
     if fault.rule.seconds is not None:
         # Only while its last effect is younger than this many seconds of the virtual clock.
         statement = "SELECT coalesce(max(committed_at), 0) FROM effect WHERE transaction_id = ?"
-        last = sandbox.book.select(statement, (payment.transaction_id,))[0][0]
+        last = sandbox.database.select(statement, (payment.transaction_id,))[0][0]
         if sandbox.clock.now() - last >= fault.rule.seconds:
             return row
     reference = row.get("refund_reference_id")

@@ -26,8 +26,8 @@ from pydantic import (
 
 from recon.config.declared import UNKNOWN_KEY, mistakes_of
 from recon.model.errors import ConfigurationError
-from recon.sandbox.book import Book
 from recon.sandbox.call import RowKey
+from recon.sandbox.database import Database
 
 RULES_MAX = 1_000
 PLAN_BYTES_MAX = 1_048_576
@@ -245,22 +245,22 @@ def rules_in(tables: Any, *, source: str, operations: Collection[str] = ()) -> l
     return rules
 
 
-def install(book: Book, rules: Iterable[FaultRule], *, append: bool) -> int:
+def install(database: Database, rules: Iterable[FaultRule], *, append: bool) -> int:
     """Install rules, replacing or extending the plan; return how many the plan then has."""
-    planned = planned_faults(book) if append else []
+    planned = planned_faults(database) if append else []
     planned += [PlannedFault(rule=rule) for rule in rules]
-    _remember(book, planned)
+    _remember(database, planned)
     return len(planned)
 
 
-def planned_faults(book: Book) -> list[PlannedFault]:
+def planned_faults(database: Database) -> list[PlannedFault]:
     """The installed plan."""
-    text = book.note("fault_plan")
+    text = database.note("fault_plan")
     return [PlannedFault.model_validate(entry) for entry in json.loads(text)] if text else []
 
 
 def draw(
-    book: Book,
+    database: Database,
     *,
     operation: str,
     rows: Sequence[RowKey],
@@ -268,7 +268,7 @@ def draw(
     notifications: bool = False,
 ) -> list[Fault]:
     """Draw the faults of one call, or of one of its notifications, and count it in the plan."""
-    planned = planned_faults(book)
+    planned = planned_faults(database)
     asked = [
         (number, entry)
         for number, entry in enumerate(planned)
@@ -279,7 +279,7 @@ def draw(
     attempts: dict[RowKey, int] = {}
     if any(entry.rule.probability is not None for entry in planned):
         counted = f"{operation} told" if notifications else operation
-        attempts = {row: _attempt(book, counted, row=row) for row in rows}
+        attempts = {row: _attempt(database, counted, row=row) for row in rows}
     faults: list[Fault] = []
     for number, entry in asked:
         chance = _Chance(seed, operation, number, attempts)
@@ -287,7 +287,7 @@ def draw(
         if fault:
             entry.played += 1
             faults.append(fault)
-    _remember(book, planned)
+    _remember(database, planned)
     return faults
 
 
@@ -329,18 +329,18 @@ def _played(entry: PlannedFault, *, rows: Sequence[RowKey], chance: _Chance) -> 
     return Fault(rule, picked)
 
 
-def _attempt(book: Book, operation: str, *, row: RowKey) -> int:
+def _attempt(database: Database, operation: str, *, row: RowKey) -> int:
     """Count a request for this row by this operation; return the count."""
     key = row[0] or row[1]
-    book.execute(
+    database.execute(
         "INSERT INTO draw VALUES (?, ?, 1)"
         " ON CONFLICT (operation, row_key) DO UPDATE SET attempts = attempts + 1",
         (operation, key),
     )
     statement = "SELECT attempts FROM draw WHERE operation = ? AND row_key = ?"
-    return int(book.select(statement, (operation, key))[0][0])
+    return int(database.select(statement, (operation, key))[0][0])
 
 
-def _remember(book: Book, planned: Iterable[PlannedFault]) -> None:
+def _remember(database: Database, planned: Iterable[PlannedFault]) -> None:
     text = json.dumps([entry.model_dump(exclude_defaults=True) for entry in planned])
-    book.write_note("fault_plan", value=text)
+    database.write_note("fault_plan", value=text)

@@ -21,8 +21,8 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 import httpx
 
 from recon.privacy.this_machine import is_loopback
-from recon.sandbox.book import Book, Effect, columns_of, ids_of, on_wire
 from recon.sandbox.call import STATUS_DONE, STATUS_FAILED, Sandbox
+from recon.sandbox.database import Database, Effect, columns_of, ids_of, on_wire
 from recon.sandbox.faults import Fault, draw
 from recon.sandbox.options import DAY_SECONDS, HOUR_SECONDS, fourteen_digits, iso
 from recon.sandbox.terms import Notifications
@@ -77,18 +77,20 @@ class Notification:
 _COLUMNS = columns_of(Notification)
 
 
-def notification_tables(book: Book, *, transaction_id: str = "") -> Iterator[dict[str, Any]]:
+def notification_tables(
+    database: Database, *, transaction_id: str = ""
+) -> Iterator[dict[str, Any]]:
     """Notifications with their attempts as plain values, oldest first; all or one transaction's."""
     after = 0
     shown = ("type", "operation", "merchant_id", "account_id", "transaction_id", "order_no")
-    while rows := book.select(
+    while rows := database.select(
         f"SELECT notification_id, {_COLUMNS} FROM notification WHERE notification_id > ?"  # noqa: S608
         " AND (? = '' OR transaction_id = ?) ORDER BY notification_id LIMIT ?",
         (after, transaction_id, transaction_id, ROWS_PER_READ),
     ):
         for number, *values in rows:
             one = Notification(*values)
-            tried = book.select(
+            tried = database.select(
                 "SELECT at, outcome FROM notification_attempt WHERE notification_id = ?"
                 " ORDER BY attempt",
                 (number,),
@@ -109,17 +111,17 @@ def notify_refund(sandbox: Sandbox, effect: Effect, *, failed_at: int | None = N
 
     An accepted refund may fail at `failed_at`: that replaces the result not yet sent.
     """
-    book, about, at = sandbox.book, effect.refund_reference_id, effect.committed_at
+    database, about, at = sandbox.database, effect.refund_reference_id, effect.committed_at
     processed = at + sandbox.terms.windows.refund_processing_days * DAY_SECONDS
     messages = [(REFUND_RECEIVED, at), (REFUND_ACCEPTED, at), (REFUND_RESULT, processed)]
     if failed_at is not None:
-        book.execute(
+        database.execute(
             "DELETE FROM notification WHERE type = ? AND about = ? AND state = 'waiting'"
             " AND attempts = 0",
             (REFUND_RESULT, about),
         )
         messages = [(REFUND_RESULT, failed_at)]
-    payment = book.payment(effect.transaction_id)
+    payment = database.payment(effect.transaction_id)
     if payment is None:
         return
     for type_, due_at in messages:
@@ -150,7 +152,7 @@ def notify(
     about: str = "",
 ) -> None:
     """Schedule one message, with the faults of the plan; nothing without an address."""
-    options, terms, book = sandbox.options, sandbox.terms.notifications, sandbox.book
+    options, terms, database = sandbox.options, sandbox.terms.notifications, sandbox.database
     filled = options.notify_url or terms.url
     for name in ("merchant_id", "account_id"):
         filled = filled.replace(f"{{{name}}}", fields[name])
@@ -177,14 +179,14 @@ def notify(
         state="waiting" if _is_own_address(url) else "not sent",
     )
     row = (notification.transaction_id, notification.order_no or about)
-    faults = draw(book, operation=operation, rows=[row], seed=options.seed, notifications=True)
+    faults = draw(database, operation=operation, rows=[row], seed=options.seed, notifications=True)
     sent = _faulty(notification, faults=faults, sign_key=options.sign_key)
     for each in sent:
-        book.write("notification", [each], kind=Notification)
+        database.write("notification", [each], kind=Notification)
     is_held = any(each.rank == HELD_RANK for each in sent)
     if notification.state == "waiting" and at <= now and not is_held:
         # Messages held back by a reordering fault follow this one.
-        book.execute(
+        database.execute(
             "UPDATE notification SET due_at = ?, first_at = ?, rank = 1 WHERE rank = ?"
             " AND state = 'waiting' AND attempts = 0 AND account_id = ?",
             (at, at, HELD_RANK, notification.account_id),
@@ -269,7 +271,7 @@ class Dispatcher:
 
     async def settle(self) -> int:
         """Deliver everything that is due by now; return the number of attempts."""
-        attempts, book, clock = 0, self._sandbox.book, self._sandbox.clock
+        attempts, database, clock = 0, self._sandbox.database, self._sandbox.clock
         due = (
             f"SELECT notification_id, {_COLUMNS} FROM notification"  # noqa: S608 - our own names
             " WHERE state = 'waiting' AND due_at <= ?"
@@ -283,14 +285,14 @@ class Dispatcher:
             verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
         )
         async with self._turn, client:
-            while rows := book.select(due, (clock.now(),)):
+            while rows := database.select(due, (clock.now(),)):
                 await self._attempt(client, rows[0][0], Notification(*rows[0][1:]))
                 attempts += 1
         return attempts
 
     def _has_work(self) -> bool:
         statement = "SELECT min(due_at) FROM notification WHERE state = 'waiting'"
-        instant = self._sandbox.book.select(statement)[0][0]
+        instant = self._sandbox.database.select(statement)[0][0]
         runs = self._sandbox.options.real_clock
         return instant is not None and (runs or instant <= self._sandbox.clock.now())
 
@@ -302,7 +304,11 @@ class Dispatcher:
 
     async def _attempt(self, client: httpx.AsyncClient, number: int, sent: Notification) -> None:
         outcome, acknowledged = await _post(client, sent)
-        book, seed, attempt = self._sandbox.book, self._sandbox.options.seed, sent.attempts + 1
+        database, seed, attempt = (
+            self._sandbox.database,
+            self._sandbox.options.seed,
+            sent.attempts + 1,
+        )
         about = "\x1f".join((str(seed), sent.type, sent.transaction_id, sent.about, sent.fault))
         due = retry_seconds(self._sandbox.terms.notifications, about=about) if sent.retried else []
         state, due_at = "given up", sent.due_at
@@ -310,14 +316,14 @@ class Dispatcher:
             state = "acknowledged"
         elif sent.attempts < len(due):
             state, due_at = "waiting", sent.first_at + due[sent.attempts]
-        with book.transaction():
+        with database.transaction():
             # The sandbox may have been reset meanwhile.
-            if book.select("SELECT 1 FROM notification WHERE notification_id = ?", (number,)):
-                book.execute(
+            if database.select("SELECT 1 FROM notification WHERE notification_id = ?", (number,)):
+                database.execute(
                     "INSERT OR REPLACE INTO notification_attempt VALUES (?, ?, ?, ?)",
                     (number, attempt, sent.due_at, outcome),
                 )
-                book.execute(
+                database.execute(
                     "UPDATE notification SET attempts = ?, state = ?, due_at = ?"
                     " WHERE notification_id = ?",
                     (attempt, state, due_at, number),

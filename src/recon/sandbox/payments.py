@@ -36,15 +36,6 @@ from urllib.parse import urlencode, urlsplit, urlunsplit
 from recon.model.money import is_currency
 from recon.model.terms import GatewayState
 from recon.privacy.card_numbers import has_check_digit
-from recon.sandbox.book import (
-    Detail,
-    Effect,
-    Payment,
-    RowReply,
-    columns_of,
-    effect_of,
-    ids_of,
-)
 from recon.sandbox.call import (
     HTTP_BAD_REQUEST,
     HTTP_OK,
@@ -57,6 +48,15 @@ from recon.sandbox.call import (
     echoed_signature,
     json_refusal,
     wrong,
+)
+from recon.sandbox.database import (
+    Detail,
+    Effect,
+    Payment,
+    RowReply,
+    columns_of,
+    effect_of,
+    ids_of,
 )
 from recon.sandbox.notifications import PAYMENT, REVIEW_RESULT, notify
 from recon.sandbox.options import DAY_SECONDS, MOVE_SECONDS_MAX, as_text
@@ -86,7 +86,7 @@ def _order_refusal(sandbox: Sandbox, call: Call, *, required: Iterable[str]) -> 
     if problem := next(_malformed(call, required=required), ""):
         return wrong(problem)
     # An order may be retried only while every earlier attempt was declined.
-    earlier = sandbox.book.payments("order_no", keys=(call.text("order_no"),))
+    earlier = sandbox.database.payments("order_no", keys=(call.text("order_no"),))
     account_id = call.text("account_id")
     declined = all(
         payment.state is GatewayState.FAILED
@@ -170,7 +170,7 @@ def _card_of(sandbox: Sandbox, call: Call) -> Card | str:
     """The card that pays (one in the request takes precedence), or why it cannot pay."""
     if call.text("card"):
         return _read_card(call, terms=sandbox.terms)
-    rows = sandbox.book.select(
+    rows = sandbox.database.select(
         "SELECT card, expires, risk_score FROM token WHERE token_id = ? AND account_id = ?",
         (call.text("token_id"), call.text("account_id")),
     )
@@ -288,7 +288,7 @@ def _failed(sandbox: Sandbox, payment: Payment, *, info: str) -> Payment:
 
 def _in_effect(sandbox: Sandbox, call: Call, payment: Payment) -> Payment:
     """Reserve the money, or capture it at once where no capture is to follow."""
-    is_apm, book, detail = payment.detail.method == "apm", sandbox.book, payment.detail
+    is_apm, database, detail = payment.detail.method == "apm", sandbox.database, payment.detail
     operations = [APM if is_apm else CARD]
     state, amount = GatewayState.AUTHORISED, payment.authorised
     if is_apm or sandbox.options.capture_mode == "auto":
@@ -296,7 +296,7 @@ def _in_effect(sandbox: Sandbox, call: Call, payment: Payment) -> Payment:
         state = GatewayState.PAID
         payment = replace(payment, captured=amount, captured_at=call.now)
     log_id = call.request_log_id
-    book.append_effects(
+    database.append_effects(
         effect_of(
             payment, operation, origin="api", amount=amount, at=call.now, request_log_id=log_id
         )
@@ -306,12 +306,12 @@ def _in_effect(sandbox: Sandbox, call: Call, payment: Payment) -> Payment:
         # A token is stored to pay with again, never the card number.
         token_id = _opaque(sandbox, payment, name="token")
         token_row = (token_id, payment.account_id, detail.card, detail.expires, detail.risk_score)
-        book.execute("INSERT OR REPLACE INTO token VALUES (?, ?, ?, ?, ?)", token_row)
+        database.execute("INSERT OR REPLACE INTO token VALUES (?, ?, ?, ?, ?)", token_row)
         payment = _noted(payment, token_id=token_id)
     if asked := _asked_for(payment, now=call.now):
-        number = book.next_number("subscriptions")
+        number = database.next_number("subscriptions")
         begun = replace(asked, recurring_id=f"RC{number:09d}").renewed()
-        book.write("subscription", [begun], kind=Subscription)
+        database.write("subscription", [begun], kind=Subscription)
         payment = _noted(
             payment,
             contract_name=begun.contract_name,
@@ -336,7 +336,7 @@ def after_review(sandbox: Sandbox, call: Call, payment: Payment) -> None:
 
 def _moved(sandbox: Sandbox, payment: Payment, *, state: GatewayState) -> Payment:
     payment = replace(payment, state=state, previous_state=payment.state.value)
-    sandbox.book.write_payments([payment])
+    sandbox.database.write_payments([payment])
     if state is not GatewayState.PENDING:
         _notify_payment(sandbox, payment, at=sandbox.clock.now())
     return payment
@@ -461,7 +461,7 @@ def _refuse_card(sandbox: Sandbox, call: Call, reason: str) -> OperationReply:
 
 def _answer_card(sandbox: Sandbox, call: Call) -> OperationReply:
     card = _card_of(sandbox, call)
-    payment = _payment(call, number=sandbox.book.next_number("payments"))
+    payment = _payment(call, number=sandbox.database.next_number("payments"))
     if isinstance(card, Card):
         # Data of an external authentication.
         mpi_info = call.table("additional_information").get("mpi_info")
@@ -476,7 +476,7 @@ def _answer_card(sandbox: Sandbox, call: Call) -> OperationReply:
 
 
 def _answer_apm(sandbox: Sandbox, call: Call) -> OperationReply:
-    payment = _payment(call, number=sandbox.book.next_number("payments"), method="apm")
+    payment = _payment(call, number=sandbox.database.next_number("payments"), method="apm")
     payment = _waiting(sandbox, payment, stage="issuer")
     echo = call.texts("merchant_id", "account_id", "order_no", "amount", "currency")
     return _payment_reply(payment, _signed(sandbox, echo | {"issuer_url": payment.page_url}))
@@ -517,7 +517,7 @@ INPUTS: Mapping[str, Any] = tomllib.loads(
 
 def _answer_checkout(sandbox: Sandbox, call: Call) -> OperationReply:
     """Reply with the checkout page, each hidden input once by name."""
-    payment = _payment(call, number=sandbox.book.next_number("payments"), method="hosted")
+    payment = _payment(call, number=sandbox.database.next_number("payments"), method="hosted")
     payment = _waiting(sandbox, payment, stage="hosted")
     given = {name: value for name, value in call.fields.items() if name not in NEVER_SHOWN}
     asked = {
@@ -584,16 +584,16 @@ def page_submitted(
     sandbox: Sandbox, page_key: str, *, fields: Fields, client_ip: str
 ) -> OperationReply:
     """Process a submitted form; submitting it twice changes nothing the second time."""
-    with sandbox.book.transaction():
+    with sandbox.database.transaction():
         payment = _behind(sandbox, page_key)
         if payment is None or not payment.detail.stage:
             return page_shown(sandbox, page_key)
-        log_id = sandbox.book.next_request()
+        log_id = sandbox.database.next_request()
         ids = {"merchant_id": payment.merchant_id, "account_id": payment.account_id}
         call = Call(VISIT, {**fields, **ids}, client_ip, log_id, sandbox.clock.now())
         payment, problem = _visited(sandbox, call, payment)
         reply = _payment_reply(payment, {})
-        sandbox.book.write_request(call.logged(reply.outcome), rows=reply.row_replies)
+        sandbox.database.write_request(call.logged(reply.outcome), rows=reply.row_replies)
     if problem:
         return page_shown(sandbox, page_key, problem=problem)
     detail = payment.detail
@@ -604,7 +604,7 @@ def page_submitted(
 
 
 def _behind(sandbox: Sandbox, page_key: str) -> Payment | None:
-    return next(iter(sandbox.book.payments("page_key", keys=(page_key,))), None)
+    return next(iter(sandbox.database.payments("page_key", keys=(page_key,))), None)
 
 
 def _visited(sandbox: Sandbox, call: Call, payment: Payment) -> tuple[Payment, str]:
@@ -619,7 +619,7 @@ def _visited(sandbox: Sandbox, call: Call, payment: Payment) -> tuple[Payment, s
     if detail.stage == "challenge":
         payment = _noted(payment, tries=detail.tries + 1)
         if left := threeds.tries - payment.detail.tries:
-            sandbox.book.write_payments([payment])
+            sandbox.database.write_payments([payment])
             return payment, WRONG_CODE.format(left=left)
         return _failed(sandbox, payment, info=results["threeds"]), ""
     return _paid_by_form(sandbox, call, payment)
@@ -749,12 +749,12 @@ def _instant(text: str, *, otherwise: int) -> int:
 
 def _answer_end(sandbox: Sandbox, call: Call, refused: str = "") -> OperationReply:
     """End a subscription (state Inactived); refuse a second time, or another contract name."""
-    book, ids = sandbox.book, ("", "")
+    database, ids = sandbox.database, ("", "")
     message = sandbox.terms.refusal(refused) if refused else ""
     if not refused:
         statement = f"SELECT {COLUMNS} FROM subscription WHERE recurring_id = ?"  # noqa: S608
         named = (call.text("account_id"), call.text("contract_name").strip())
-        rows = book.select(statement, (call.text("recurring_id"),))
+        rows = database.select(statement, (call.text("recurring_id"),))
         found = Subscription(*rows[0]) if rows else None
         ids = (found.transaction_id, found.order_no) if found else ids
         reason = wrong(call.missing(("recurring_id", "contract_name")))
@@ -763,7 +763,7 @@ def _answer_end(sandbox: Sandbox, call: Call, refused: str = "") -> OperationRep
         elif not reason and found and found.state != ACTIVE:
             reason = "inactive"
         if found and not reason:
-            book.write("subscription", [replace(found, state=INACTIVE)], kind=Subscription)
+            database.write("subscription", [replace(found, state=INACTIVE)], kind=Subscription)
             end = Effect(
                 call.operation,
                 "api",
@@ -772,7 +772,7 @@ def _answer_end(sandbox: Sandbox, call: Call, refused: str = "") -> OperationRep
                 committed_at=call.now,
                 request_log_id=call.request_log_id,
             )
-            book.append_effects([end])
+            database.append_effects([end])
         message = sandbox.terms.refusal(reason, "subscription") if reason else ""
     status = STATUS_FAILED if message else STATUS_DONE
     content = {
@@ -794,19 +794,19 @@ def charge_what_is_due(sandbox: Sandbox) -> None:
         f"SELECT {COLUMNS} FROM subscription WHERE due_at <= ?"  # noqa: S608 - our own names
         " ORDER BY due_at, recurring_id LIMIT 1"
     )
-    while due := sandbox.book.select(first_due, (sandbox.clock.now(),)):
+    while due := sandbox.database.select(first_due, (sandbox.clock.now(),)):
         subscription = Subscription(*due[0])
-        with sandbox.book.transaction():
+        with sandbox.database.transaction():
             _charge(sandbox, subscription, due_at=subscription.due_at or 0)
 
 
 def _charge(sandbox: Sandbox, subscription: Subscription, *, due_at: int) -> None:
     """Authorise and capture one payment by the gateway itself, and start the next contract."""
-    book, amount = sandbox.book, subscription.amount
+    database, amount = sandbox.database, subscription.amount
     # Notified at the address of its first payment.
-    first = book.payment(subscription.transaction_id)
+    first = database.payment(subscription.transaction_id)
     payment = paid_at_once(
-        book.next_number("payments"),
+        database.next_number("payments"),
         order_no=f"{subscription.recurring_id}-{subscription.contracts:05d}",
         merchant_id=subscription.merchant_id,
         account_id=subscription.account_id,
@@ -821,10 +821,10 @@ def _charge(sandbox: Sandbox, subscription: Subscription, *, due_at: int) -> Non
         contract_name=subscription.contract_name,
         recurring_id=subscription.recurring_id,
     )
-    book.write_payments([payment])
-    book.append_effects(
+    database.write_payments([payment])
+    database.append_effects(
         effect_of(payment, operation, origin="gateway", amount=amount, at=due_at)
         for operation in ("authorise", "capture")
     )
     _notify_payment(sandbox, payment, at=due_at)
-    book.write("subscription", [subscription.renewed()], kind=Subscription)
+    database.write("subscription", [subscription.renewed()], kind=Subscription)

@@ -19,8 +19,8 @@ from decimal import Decimal
 from typing import Any
 
 from recon.model.money import Money, exponent, is_currency
-from recon.sandbox.book import Effect, RowReply
 from recon.sandbox.call import Call, OperationReply, Sandbox, SandboxOperation, wrong
+from recon.sandbox.database import Effect, RowReply
 from recon.sandbox.notifications import NO_TYPE, notify
 from recon.sandbox.population import transaction_id_of
 from recon.sandbox.wire import is_date, is_uuid, text_of
@@ -50,14 +50,14 @@ DEPTH_MAX = 4
 
 
 def _answer(sandbox: Sandbox, call: Call) -> OperationReply:
-    book, account_id = sandbox.book, call.text("account_id")
+    database, account_id = sandbox.database, call.text("account_id")
     currency, amount = call.text("payment_currency"), _amount(call)
     source, leaves = _source_currency(call), _leaves(sandbox, call)
     payees = call.text("fee_paid_by") == BENEFICIARY
     fee_currency = currency if payees else source
     fee = Money(sandbox.terms.fees.payout_flat, fee_currency).minor_units
     paid, received = (leaves, amount - fee) if payees else (leaves + fee, amount)
-    spent = book.select(
+    spent = database.select(
         "SELECT amount FROM paid_out WHERE account_id = ? AND currency = ?", (account_id, source)
     )
     balance = Money(sandbox.terms.payouts.balance, source).minor_units
@@ -67,10 +67,10 @@ def _answer(sandbox: Sandbox, call: Call) -> OperationReply:
         failure = sandbox.terms.refusals.payout["below_fee"]
     elif paid > balance:
         failure = sandbox.terms.refusals.payout["shortage"]
-    number = book.next_number("payments")
+    number = database.next_number("payments")
     transaction_id = transaction_id_of(call.now, number=number)
     if not failure:
-        book.execute(
+        database.execute(
             "INSERT INTO paid_out VALUES (?, ?, ?)"
             " ON CONFLICT (account_id, currency) DO UPDATE SET amount = amount + excluded.amount",
             (account_id, source, paid),
@@ -86,7 +86,7 @@ def _answer(sandbox: Sandbox, call: Call) -> OperationReply:
             committed_at=call.now,
             request_log_id=call.request_log_id,
         )
-        book.append_effects([effect])
+        database.append_effects([effect])
     failure_type, _, failure_reason = failure.partition(":")
     status = FAILED if failure else COMPLETED
     moment = datetime.fromtimestamp(call.now, UTC).strftime("%Y-%m-%dT%H:%M:%S%z")
@@ -124,7 +124,9 @@ def _unfit(sandbox: Sandbox, call: Call) -> str:
     if refused or sandbox.options.profile != "extended":
         return refused
     statement = "SELECT 1 FROM effect WHERE request_id = ?"
-    return "duplicate_payout" if sandbox.book.select(statement, (call.text("request_id"),)) else ""
+    return (
+        "duplicate_payout" if sandbox.database.select(statement, (call.text("request_id"),)) else ""
+    )
 
 
 PAYOUT = SandboxOperation(_answer, unfit=_unfit)

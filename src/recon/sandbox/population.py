@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from recon.model.terms import GatewayState
-from recon.sandbox.book import Effect, Payment, effect_of
+from recon.sandbox.database import Effect, Payment, effect_of
 from recon.sandbox.options import DAY_SECONDS, HOUR_SECONDS, SandboxOptions, fourteen_digits
 from recon.sandbox.terms import PopulationTerms, SandboxTerms
 

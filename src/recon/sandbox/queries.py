@@ -13,7 +13,6 @@ from typing import Any
 
 from recon.model.terms import GatewayState
 from recon.sandbox.batch import is_expired
-from recon.sandbox.book import Payment, marks_of, on_wire
 from recon.sandbox.call import (
     STATUS_DONE,
     STATUS_FAILED,
@@ -24,6 +23,7 @@ from recon.sandbox.call import (
     list_reply,
     wrong,
 )
+from recon.sandbox.database import Payment, marks_of, on_wire
 from recon.sandbox.options import DAY_SECONDS, fourteen_digits
 from recon.sandbox.terms import QUERY_RESULT_UNKNOWN_KEY, short_name
 
@@ -89,7 +89,7 @@ def _answer_query(sandbox: Sandbox, call: Call) -> OperationReply:
     ((name, keys),) = _named(call, _COLUMNS).items()
     column = _COLUMNS[name]
     by_key: dict[str, list[Payment]] = {key: [] for key in keys}
-    for payment in sandbox.book.payments(column, keys=list(by_key)):
+    for payment in sandbox.database.payments(column, keys=list(by_key)):
         if payment.account_id == call.text("account_id"):
             by_key[getattr(payment, column)].append(payment)
     rows: list[dict[str, Any]] = []
@@ -167,7 +167,7 @@ def _answer_search(sandbox: Sandbox, call: Call) -> OperationReply:
     ((name, named),) = _named(call, LISTS).items()
     keys = list(dict.fromkeys(named))
     if name == BY_ORDER:
-        payments = sandbox.book.payments("order_no", keys=keys)
+        payments = sandbox.database.payments("order_no", keys=keys)
         ids = [payment.transaction_id for payment in payments if payment.refunds]
         refunds = _refunds(sandbox, "transaction_id", keys=ids)
     else:
@@ -180,7 +180,7 @@ def _answer_search(sandbox: Sandbox, call: Call) -> OperationReply:
 
 
 def _refunds(sandbox: Sandbox, column: str, *, keys: Sequence[str]) -> list[Any]:
-    return sandbox.book.select(
+    return sandbox.database.select(
         f"SELECT {_REFUND_COLUMNS} FROM effect e WHERE {column} IN ({marks_of(keys)})"  # noqa: S608
         f" AND {column} <> '' AND operation = 'refund' ORDER BY position",
         keys,
@@ -190,7 +190,7 @@ def _refunds(sandbox: Sandbox, column: str, *, keys: Sequence[str]) -> list[Any]
 def _refund_row(sandbox: Sandbox, call: Call, refund: Sequence[Any]) -> dict[str, Any]:
     """One row of the refund search, empty when the refund is another account's."""
     transaction_id, order_no, currency, amount, reason, own, reference, at, failed = refund
-    payment = sandbox.book.payment(transaction_id)
+    payment = sandbox.database.payment(transaction_id)
     if payment is None or payment.account_id != call.text("account_id"):
         return {}
     processed = at + sandbox.terms.windows.refund_processing_days * DAY_SECONDS

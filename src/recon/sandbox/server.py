@@ -29,9 +29,9 @@ from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from recon.model.errors import ConfigurationError
 from recon.privacy.own_servers import Bodies, OrderlyServer, server_config
-from recon.sandbox.book import Book
 from recon.sandbox.call import OperationReply, Sandbox
 from recon.sandbox.control import control_routes
+from recon.sandbox.database import Database
 from recon.sandbox.exchange import EXTENDED_ONLY, OPERATIONS, Exchange, exchange
 from recon.sandbox.faults import FaultRule, install, read_plan
 from recon.sandbox.notifications import Dispatcher
@@ -81,7 +81,7 @@ def create_app(options: SandboxOptions) -> Starlette:
     page = _pay_page(sandbox, bodies=bodies)
     routes.append(Route("/v1/pay/{page_key}", page, methods=["GET", "POST"]))
     dispatcher = Dispatcher(sandbox)
-    sandbox.book.after_commit = dispatcher.wake
+    sandbox.database.after_commit = dispatcher.wake
     routes += control_routes(sandbox, repopulate=repopulate, dispatcher=dispatcher)
     app = _App(routes=routes)
     app.state.sandbox = sandbox
@@ -95,33 +95,35 @@ def open_sandbox(options: SandboxOptions) -> Sandbox:
         msg = f"a population has 0 to {ORDERS_MAX} orders, not {options.orders}"
         raise ConfigurationError(msg)
     terms = load_terms()
-    book = Book(options.state)
-    with book.transaction():
-        if not book.note("merchant"):
-            fill(book, options=options, terms=terms)
-        known = (book.note("merchant"), book.note("account"))
+    database = Database(options.state)
+    with database.transaction():
+        if not database.note("merchant"):
+            fill(database, options=options, terms=terms)
+        known = (database.note("merchant"), database.note("account"))
         if known != (options.merchant, options.account):
             msg = (
-                f"the state {book.name} belongs to merchant {known[0]}, account {known[1]};"
+                f"the state {database.name} belongs to merchant {known[0]}, account {known[1]};"
                 " name these or another state file"
             )
             raise ConfigurationError(msg)
-        _install_plan(book, options=options)
-    as_populated = replace(options, seed=int(book.note("seed")), orders=int(book.note("orders")))
-    moved, runs = int(book.note("clock_moved") or 0), options.real_clock
+        _install_plan(database, options=options)
+    as_populated = replace(
+        options, seed=int(database.note("seed")), orders=int(database.note("orders"))
+    )
+    moved, runs = int(database.note("clock_moved") or 0), options.real_clock
     if runs:
         # A clock that runs with real time is never earlier than the last request.
-        last = book.select("SELECT coalesce(max(received_at), 0) FROM request")[0][0]
+        last = database.select("SELECT coalesce(max(received_at), 0) FROM request")[0][0]
         moved = max(moved, last - VirtualClock().now())
     clock = VirtualClock(moved=moved, real=real_seconds if runs else None)
-    return Sandbox(as_populated, terms, book, clock)
+    return Sandbox(as_populated, terms, database, clock)
 
 
-def fill(book: Book, *, options: SandboxOptions, terms: SandboxTerms) -> None:
+def fill(database: Database, *, options: SandboxOptions, terms: SandboxTerms) -> None:
     """Write the population and its parameters into an empty database."""
     payments, effects = populate(options, terms=terms, now=VirtualClock().now())
-    book.write_payments(payments)
-    book.append_effects(effects)
+    database.write_payments(payments)
+    database.append_effects(effects)
     facts = {
         "merchant": options.merchant,
         "account": options.account,
@@ -130,28 +132,28 @@ def fill(book: Book, *, options: SandboxOptions, terms: SandboxTerms) -> None:
         "payments": str(options.orders),
     }
     for name, value in facts.items():
-        book.write_note(name, value=value)
+        database.write_note(name, value=value)
 
 
 def repopulate(sandbox: Sandbox) -> None:
     """Reset to the seeded population, with the fault plan of the start."""
-    with sandbox.book.transaction():
-        sandbox.book.clear()
-        fill(sandbox.book, options=sandbox.options, terms=sandbox.terms)
-        _install_plan(sandbox.book, options=sandbox.options)
+    with sandbox.database.transaction():
+        sandbox.database.clear()
+        fill(sandbox.database, options=sandbox.options, terms=sandbox.terms)
+        _install_plan(sandbox.database, options=sandbox.options)
     sandbox.clock.moved = 0
 
 
-def _install_plan(book: Book, *, options: SandboxOptions) -> None:
+def _install_plan(database: Database, *, options: SandboxOptions) -> None:
     """Install the plan of the options, unless this state was already started with the same plan."""
     path = options.fault_plan
     if path is None:
         return
     rules = read_plan(path, operations=OPERATIONS)
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    if book.note("plan_digest") != digest:
-        install(book, rules, append=False)
-        book.write_note("plan_digest", value=digest)
+    if database.note("plan_digest") != digest:
+        install(database, rules, append=False)
+        database.write_note("plan_digest", value=digest)
 
 
 def _endpoint(
@@ -462,7 +464,7 @@ def _opened(
         listener.listen(BACKLOG)
         base_url = f"http://{LOOPBACK}:{listener.getsockname()[1]}"
         app = create_app(options)
-        with closing(app.state.sandbox.book):
+        with closing(app.state.sandbox.database):
             config = server_config(
                 app, connections_max=None, http=H11Protocol, drain_seconds=DRAIN_SECONDS
             )

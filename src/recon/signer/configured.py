@@ -94,7 +94,7 @@ class SignerFile(DeclaredTable):
     socket: Path
     group: str = ""
     """Group whose members may send requests, besides the signer's own user."""
-    book: Path
+    signature_log: Path
     """File in which it stores what it signed, so that limits count across restarts."""
     log: Path | None = None
     """File with one JSON object per line; None: standard error."""

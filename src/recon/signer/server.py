@@ -30,7 +30,7 @@ from recon.privacy.foreign_text import redacted
 from recon.privacy.own_files import for_owner
 from recon.privacy.own_servers import Bodies, OrderlyServer, SocketUnusableError, server_config
 from recon.signer.configured import SignerFile, signer_settings
-from recon.signer.signed_book import SignedBook
+from recon.signer.signature_log import SignatureLog
 from recon.signer.signing import KINDS, Asked, Signing, asked_of
 
 BURST_SECONDS = 2.0
@@ -219,10 +219,10 @@ def sign_until_ended(
     """
     settings = signer_settings(path)
     with ExitStack() as opened:
-        book = opened.enter_context(closing(SignedBook(settings.file.book)))
+        signature_log = opened.enter_context(closing(SignatureLog(settings.file.signature_log)))
         log = opened.enter_context(closing(AskedLog(settings.file.log)))
         app = SignerApp(
-            Signing(settings, book=book, clock=clock),
+            Signing(settings, signature_log=signature_log, clock=clock),
             log=log,
             rate_limiter=RateLimiter(settings.file.calls_per_second, seconds=time.monotonic),
             clock=clock,

@@ -29,7 +29,7 @@ from recon.model.errors import AmountError, EndorsementError, UsageError
 from recon.model.money import Money, exponent
 from recon.model.terms import InstructionKind
 from recon.signer.configured import ANY, COUNTS_AS, RuleBounds, SignerFile, SignerSettings
-from recon.signer.signed_book import SignedBook, SignedRow
+from recon.signer.signature_log import SignatureLog, SignedRow
 
 ROWS_MAX = 100
 FIELDS_MAX = 200
@@ -110,7 +110,7 @@ class Limits:
     def __init__(
         self,
         given: SignerFile,
-        book: SignedBook,
+        signature_log: SignatureLog,
         *,
         account: str,
         kind: InstructionKind,
@@ -122,7 +122,7 @@ class Limits:
         self._kind = kind
         # Kinds that use the same limit are counted together.
         self._kinds = [other for other, whose in COUNTS_AS.items() if whose is COUNTS_AS[kind]]
-        self._book = book
+        self._signed = signature_log
         self._at = at
         self._used: dict[str, tuple[int, int]] = {}
 
@@ -133,7 +133,7 @@ class Limits:
             return f"no {self._kind.value} {currency} is signed without people".replace("  ", " ")
         name, bounds = used
         if name not in self._used:
-            self._used[name] = self._book.used(
+            self._used[name] = self._signed.used(
                 self._name, kinds=self._kinds, counts_as=name, at=self._at
             )
         count, units = self._used[name]
@@ -267,10 +267,14 @@ class Signing:
     """Signs or refuses requests; rows of money are recorded before their signature is returned."""
 
     def __init__(
-        self, settings: SignerSettings, *, book: SignedBook, clock: Callable[[], datetime]
+        self,
+        settings: SignerSettings,
+        *,
+        signature_log: SignatureLog,
+        clock: Callable[[], datetime],
     ) -> None:
         self._settings = settings
-        self._book = book
+        self._signed = signature_log
         self._clock = clock
 
     def sign(self, asked: Asked) -> Answer:
@@ -339,13 +343,13 @@ class Signing:
         """Return why neither people nor a limit allow rows; {} once all of them are recorded."""
         endorsements, account = self._endorsements(asked), asked.account
         refused: dict[int, str] = {}
-        with self._book.turn():
+        with self._signed.turn():
             at = self._clock()
             accepted: list[SignedRow] = []
-            limits = Limits(self._settings.file, self._book, account=account, kind=kind, at=at)
+            limits = Limits(self._settings.file, self._signed, account=account, kind=kind, at=at)
             for position, (wire, row) in enumerate(zip(wires, asked.grounds.rows, strict=True)):
                 signed = _row_of(wire, row=row, kind=kind, account=account)
-                if self._book.knows(signed):
+                if self._signed.knows(signed):
                     continue
                 if why := self._not_endorsed(row, endorsements=endorsements, at=at):
                     by_rule = limits.counted(signed, currency=str(row.terms.get("currency", "")))
@@ -353,12 +357,12 @@ class Signing:
                         refused[position] = f"{why}, and {by_rule}"
                         continue
                     signed = by_rule
-                if self._book.names_another(signed):
+                if self._signed.names_another(signed):
                     refused[position] = "it was signed for another payment before"
                     continue
                 accepted.append(signed)
             if not refused:
-                self._book.keep(accepted, at=at)
+                self._signed.keep(accepted, at=at)
         return refused
 
     def _signed_rows(self, asked: Asked) -> tuple[Mapping[str, str], ...]:

@@ -21,7 +21,7 @@ DEMO = (2_000, 42)
 """Orders and seed of `recon demo`, as anybody starts it."""
 DEMOS = [(60, 42), DEMO, (900, 8)][: int(os.environ.get("DEMOS_PLAYED", "1"))]
 """Those that are played: one by `make test`, the demo too by `make test-truths`."""
-IN_BOOKS_AND_BANKS = {
+IN_LEDGER_AND_BANKS = {
     BreakCode.HELD_BACK,
     BreakCode.FEE_NOT_BOOKED,
     BreakCode.FEE_BOOKED_DIFFERS,
@@ -121,8 +121,8 @@ def groups_of_key(key: dict[str, Any]) -> Counter[tuple[str, int, int]]:
     found: Counter[tuple[str, int, int]] = Counter()
     for planted in (*key["held_back"], *key["books"], *key["bank"]["breaks"]):
         effects = (planted.get(name, "") for name in ("effect_ledger", "effect_bank"))
-        books, bank = (minor(each, planted["currency"]) if each else 0 for each in effects)
-        found[planted["code"], books, bank] += 1
+        ledger, bank = (minor(each, planted["currency"]) if each else 0 for each in effects)
+        found[planted["code"], ledger, bank] += 1
     return found
 
 
@@ -158,7 +158,7 @@ def test_every_code_of_books_and_banks_is_planted_or_not_shown(night, request):
     planted = {code for code, *_ in groups_of_key(night.key)}
     assert planted & {*night.key["not_shown"]} == set()
     if request.node.callspec.params["night"] == DEMO:
-        assert planted == IN_BOOKS_AND_BANKS
+        assert planted == IN_LEDGER_AND_BANKS
 
 
 def test_every_row_is_accounted_for(night):

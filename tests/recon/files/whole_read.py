@@ -50,7 +50,7 @@ def read_order_file(path: Path, *, rules: Rules, layout: FileLayout = STANDARD) 
     return OrderFile(orders, actions, read.facts.rejects, read.facts.source_file)
 
 
-class Books(NamedTuple):
+class ReadLedger(NamedTuple):
     """A ledger, read."""
 
     entries: pd.DataFrame
@@ -58,13 +58,15 @@ class Books(NamedTuple):
     source_file: SourceFile
 
 
-def read_books(source: LedgerSource, *, environment: Mapping[str, str], rules: Rules) -> Books:
+def read_ledgers(
+    source: LedgerSource, *, environment: Mapping[str, str], rules: Rules
+) -> ReadLedger:
     """A file or a query."""
     if source.path is None:
-        return Books(*read_ledger(source, environment=environment, rules=rules)[:3])
+        return ReadLedger(*read_ledger(source, environment=environment, rules=rules)[:3])
     with ledger_file(source, rules=rules) as read:
         entries = pd.concat([*read.parts()], ignore_index=True)
-        return Books(entries, read.facts.rejects, read.facts.source_file)
+        return ReadLedger(entries, read.facts.rejects, read.facts.source_file)
 
 
 def read_table(

@@ -217,19 +217,19 @@ class Judge:
         if self._explained():
             return 0
         left = self.effects[0] - (self.hidden + self.running) * self.tells
-        if left < 0 and (self.one.booked("chargeback") > 0 or not self._books_closed()):
+        if left < 0 and (self.one.booked("chargeback") > 0 or not self._ledger_closed()):
             rows = [row for row in self.one.payments if row["state"] == "chargeback"]
             left += sum(taken - back for taken, back in Set(payments=rows).paid())
         return left
 
-    def _books_closed(self) -> bool:
+    def _ledger_closed(self) -> bool:
         written = self.one.booked("write_off")
         return self.one.covered and written == abs(self._left_of_ledger()) > 0
 
     def _left_of_ledger(self) -> int:
-        return self.effects[1] - (self._for_books() - self.refunded) if self.one.covered else 0
+        return self.effects[1] - (self._for_ledger() - self.refunded) if self.one.covered else 0
 
-    def _for_books(self) -> int:
+    def _for_ledger(self) -> int:
         """What the ledger should have as refunded."""
         early = self.running and self.one.booked("refund") == self.refunded + self.running
         return self.refunded + self.hidden + (self.running if early else 0)
@@ -308,7 +308,7 @@ class Judge:
             elif self._left_of_orders():
                 yield "AMOUNT_OVER" if self._left_of_orders() > 0 else "AMOUNT_UNDER", False
             return
-        spoken = one.covered and self.ledger and not self._books_closed()
+        spoken = one.covered and self.ledger and not self._ledger_closed()
         if (one.state == "none" and spoken) or self._explained():
             return
         states, amounts = [*self._of_table(told)], [*self._of_amounts()]
@@ -426,7 +426,7 @@ class Judge:
     def _refunds_booked(self, back: int) -> Iterator[tuple[str, bool]]:
         if self.unknown and not self.reply:
             return
-        due = self._for_books()
+        due = self._for_ledger()
         if due and not back:
             yield "REFUND_NOT_BOOKED", True
         elif (due or back < 0) and due != back:

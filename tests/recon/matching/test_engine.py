@@ -259,7 +259,7 @@ def test_a_missing_file_is_told_as_the_end_of_the_proof(case):
     assert "settlement due after 2026-11-10: S11.csv is missing" in result.not_covered
 
 
-def _replied(case: Any, *, order: int | None = None, books: int) -> Any:
+def _replied(case: Any, *, order: int | None = None, in_ledger: int) -> Any:
     """A refund of 30.00 that the reply confirmed and the query can't show."""
     if order is None:
         case.order()
@@ -267,7 +267,7 @@ def _replied(case: Any, *, order: int | None = None, books: int) -> Any:
         case.order("partially_refunded", refund_amount=order)
     case.payment().move("refund", "confirmed", amount=3000).ruled(payment_status={"3000": "paid"})
     case.entry()
-    return case.entry("refund", amount=books) if books else case
+    return case.entry("refund", amount=in_ledger) if in_ledger else case
 
 
 def test_exposure_and_severity_are_the_worst_of_all_findings(case):
@@ -286,14 +286,14 @@ def test_exposure_and_severity_are_the_worst_of_all_findings(case):
 
 def test_a_refund_known_from_its_reply_counts_as_money_at_risk(case):
     """The ledger lacks 30.00 that we know went out, though the query shows nothing of it."""
-    row = _replied(case, books=0).run().breaks.iloc[0]
+    row = _replied(case, in_ledger=0).run().breaks.iloc[0]
 
     assert (row["code"], row["effect_ledger"], row["exposure"]) == ("REFUND_NOT_BOOKED", 0, 3000)
 
 
 def test_who_is_owed_follows_what_we_know_went_out(case):
     """30.00 went back where the order tells of 10.00: the merchant is owed, not the shopper."""
-    row = _replied(case, order=1000, books=3000).run().breaks.iloc[0]
+    row = _replied(case, order=1000, in_ledger=3000).run().breaks.iloc[0]
 
     assert (row["effect_orders"], row["owed_to"], row["exposure"]) == (1000, "merchant", 3000)
 

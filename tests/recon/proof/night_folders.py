@@ -14,7 +14,7 @@ from recon.archive.schemas import SCHEMAS
 from recon.config.rules import Rules
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.frames.sources import Basis, Previous, Sources
-from recon.proof.books_bridge import books_of
+from recon.proof.ledger_bridge import ledger_steps
 from recon.proof.night_tables import compared_tables, input_tables, result_tables
 from recon.proof.proven import compared, proven_by_files
 from recon.proof.totals_in_sql import sql_files
@@ -52,7 +52,7 @@ def night_of(night: Night, *, previous: Previous | None = None) -> Tables:
         sources,
         rules=night.rules,
         previous=previous,
-        books=books_of(sources, rules=night.rules),
+        ledger_sums=ledger_steps(sources, rules=night.rules),
         account=PLACE,
         carried=carried,
     )

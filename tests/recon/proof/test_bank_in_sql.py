@@ -8,7 +8,7 @@ import pytest
 from recon.config.rules import Rules
 from recon.matching.bank.result import AT_RATE, EXCHANGED
 from recon.matching.breaks.result import EXPLAINED, RECEIVED
-from recon.proof.totals_in_sql import OF_BANKS, second_proof, sql_totals
+from recon.proof.totals_in_sql import OF_BANKS, sql_totals, totals_of_agreement
 from tests.recon.matching.bank.cases import Case
 from tests.recon.proof.night_folders import (
     PLACE,
@@ -163,7 +163,9 @@ def test_a_file_that_is_changed_fails_its_totals(night, folder, tmp_path, name, 
     own = statements_of(NUMBERS)
     here = changed(folder, to=tmp_path, name=name, table=change(night[name]))
     kept, by_sql = (sql_totals(each, own=own) for each in (folder, here))
-    assert {one.id for one in second_proof(kept, by_sql=by_sql, account=PLACE)[1:]} == expected
+    assert {
+        one.id for one in totals_of_agreement(kept, by_sql=by_sql, account=PLACE)[1:]
+    } == expected
 
 
 def test_without_a_bank_nothing_is_asked(tmp_path):
@@ -193,12 +195,12 @@ def booked() -> Tables:
 
 
 @pytest.fixture(scope="module")
-def of_books(booked: Tables, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def of_ledger(booked: Tables, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return written(tmp_path_factory.mktemp("booked"), tables=booked)
 
 
-def test_the_totals_of_the_books_of_the_bank_hold(of_books):
-    totals = sql_totals(of_books)
+def test_the_totals_of_the_books_of_the_bank_hold(of_ledger):
+    totals = sql_totals(of_ledger)
     names = {(one.id, one.name) for one in totals}
     assert {
         ("T19", "bank: arrived - booked = effects"),
@@ -220,17 +222,17 @@ def test_the_totals_of_the_books_of_the_bank_hold(of_books):
     ],
 )
 def test_books_of_the_bank_that_are_changed_fail_their_totals(
-    booked, of_books, tmp_path, name, change, expected
+    booked, of_ledger, tmp_path, name, change, expected
 ):
-    here = changed(of_books, to=tmp_path, name=name, table=change(booked[name]))
+    here = changed(of_ledger, to=tmp_path, name=name, table=change(booked[name]))
     by_sql = sql_totals(here)
     failed = {one.id for one in by_sql if not one.passed}
     assert failed == expected
 
 
 @pytest.mark.parametrize("entry", ["K1", "W1", "W2"])
-def test_an_entry_of_the_books_that_is_lost_fails(booked, of_books, tmp_path, entry):
+def test_an_entry_of_the_books_that_is_lost_fails(booked, of_ledger, tmp_path, entry):
     """The left side counts each entry of type bank, the right one what wrote a group off."""
     entries = without("entry_id", entry)(booked["ledger"])
-    by_sql = sql_totals(changed(of_books, to=tmp_path, name="ledger", table=entries))
+    by_sql = sql_totals(changed(of_ledger, to=tmp_path, name="ledger", table=entries))
     assert "T19" in {one.id for one in by_sql if not one.passed}

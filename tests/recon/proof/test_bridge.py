@@ -2,7 +2,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from recon.model.terms import SourceKind
-from recon.proof.books_bridge import NOT_CURRENT, OTHER_ACCOUNTS, bridge_of
+from recon.proof.ledger_bridge import NOT_CURRENT, OTHER_ACCOUNTS, bridge_of
 
 
 def test_what_the_comparison_sets_aside_is_counted(case):

@@ -23,8 +23,8 @@ from recon.matching.breaks.result import Deferred, Reconciliation
 from recon.matching.frames.sources import AgreedWriteOffs, LoadCounts, Previous
 from recon.model.terms import ControlTotal, SourceFile, SourceKind, Verdict
 from recon.proof import totals_in_sql
-from recon.proof.books_bridge import KNOWN_BEFORE, REPEATS
 from recon.proof.engine import reconcile
+from recon.proof.ledger_bridge import KNOWN_BEFORE, REPEATS
 from recon.proof.night_tables import input_tables, totals_table
 from recon.proof.proven import proven
 from recon.proof.sql_session import SqlError, reading
@@ -36,9 +36,9 @@ from recon.proof.totals_in_sql import (
     key_of,
     night_memory_mb,
     proven_in_sql,
-    second_proof,
     sql_files,
     sql_totals,
+    totals_of_agreement,
 )
 from recon.proof.verdict import OpenCounts, verdict_of
 from tests.injected.injected_files import planted
@@ -342,7 +342,7 @@ def failing(totals: Any) -> Stated:
 
 
 def unlike(totals: Any, by_sql: Any) -> Stated:
-    figures, *named = second_proof(totals, by_sql=by_sql, account=PLACE)
+    figures, *named = totals_of_agreement(totals, by_sql=by_sql, account=PLACE)
     assert figures.passed == (not named)
     return {(one.id, one.name.split(": left = ")[0].split(": right = ")[0]) for one in named}
 
@@ -566,13 +566,13 @@ TIES = ControlTotal("T4", "orders", "M", "1", "EUR", "amount", 70, 70)
 
 def test_kept_figures_are_held_against_sql_side_by_side():
     """One line counts them; each side that is another one is named by its total, unless it is 0."""
-    (figures,) = second_proof([TIES], by_sql=[TIES], account=PLACE)
+    (figures,) = totals_of_agreement([TIES], by_sql=[TIES], account=PLACE)
     assert (figures.id, figures.name, figures.left, figures.right) == ("T14", NAME, 1, 1)
-    figures, side = second_proof([TIES], by_sql=[replace(TIES, right=71)], account=PLACE)
+    figures, side = totals_of_agreement([TIES], by_sql=[replace(TIES, right=71)], account=PLACE)
     assert (figures.left, figures.right) == (1, 0)
     assert side == replace(TIES, name="orders: right = right by SQL", right=71)
     nothing = replace(TIES, name="nobody", left=0, right=0)
-    figures, left, right = second_proof([TIES, nothing], by_sql=[], account=PLACE)
+    figures, left, right = totals_of_agreement([TIES, nothing], by_sql=[], account=PLACE)
     assert (figures.left, figures.right) == (2, 1)
     assert (left.left, left.right, right.left, right.right) == (70, 0, 70, 0)
 
@@ -580,7 +580,7 @@ def test_kept_figures_are_held_against_sql_side_by_side():
 def test_what_sql_holds_by_itself_must_tie():
     """A total of T14 has no other figure: its own two sides are the proof."""
     own = ControlTotal("T14", "exact", "M", "1", "EUR", "count", 5, 4)
-    figures, named = second_proof([], by_sql=[own], account=PLACE)
+    figures, named = totals_of_agreement([], by_sql=[own], account=PLACE)
     assert not figures.passed
     assert named == own
 
@@ -588,7 +588,7 @@ def test_what_sql_holds_by_itself_must_tie():
 def test_many_differences_are_counted_and_the_first_are_named():
     """A page has an end: the count tells of all of them."""
     several = [replace(TIES, name=f"{number:03d}") for number in range(SHOWN_MAX)]
-    figures, *named = second_proof(several, by_sql=[], account=PLACE)
+    figures, *named = totals_of_agreement(several, by_sql=[], account=PLACE)
     assert (figures.left, figures.right, len(named)) == (SHOWN_MAX, 0, SHOWN_MAX)
 
 

@@ -13,7 +13,7 @@ from recon.config.rules import Rules
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.frames.sources import KEY_COLUMNS, Basis, Previous, Sources, frame_of
 from recon.model.errors import StoreError
-from recon.proof.books_bridge import books_of, steps_of
+from recon.proof.ledger_bridge import ledger_steps, steps_of
 from recon.proof.proven import compared
 from tests.injected import planted
 from tests.injected.injected_files import AS_OF
@@ -128,7 +128,7 @@ def assert_same_in_parts(
     pd.testing.assert_frame_equal(ours.result.held, whole.held)
     assert ours.result.gateway_holds == whole.gateway_holds
     steps = [steps_of(ours.last, rules=rules), *(each.steps for each in ours.figures)]
-    assert books_of(night, rules=rules, parts=steps) == books_of(night, rules=rules)
+    assert ledger_steps(night, rules=rules, parts=steps) == ledger_steps(night, rules=rules)
     others = reconciled_in_buckets(turned(night), buckets=buckets, **told)
     assert others.result.digest == ours.result.digest
     return sum(each.rows["orders"] for each in ours.figures)

@@ -17,8 +17,8 @@ from recon.matching.frames.sources import (
     Sources,
 )
 from recon.model.terms import ControlTotal, Quarantined, Reject, SourceFile, SourceKind
-from recon.proof.books_bridge import FILE, OTHER_ACCOUNTS, books_of
 from recon.proof.engine import reconcile
+from recon.proof.ledger_bridge import FILE, OTHER_ACCOUNTS, ledger_steps
 from recon.proof.night_tables import (
     RESULTS,
     Tables,
@@ -55,8 +55,8 @@ def result(night: Injected) -> Reconciliation:
 
 def tables_of(night: Injected, sources: Sources, *, previous: Any = None) -> Tables:
     """All tables of which a comparison can be made again."""
-    books = books_of(sources, rules=night.rules)
-    small = compared_tables(sources, rules=night.rules, previous=previous, books=books)
+    ledger_sums = ledger_steps(sources, rules=night.rules)
+    small = compared_tables(sources, rules=night.rules, previous=previous, ledger_sums=ledger_sums)
     return {**dict(input_tables(sources)), **small}
 
 
@@ -97,7 +97,7 @@ def test_what_stands_beside_the_rows_comes_back(case):
         files=(FILE_READ,),
         merged_rows={"orders": LoadCounts(3, 1, 1, 1)},
         arrived={SourceKind.ORDERS: {"identical repeats": -2}},
-        books={"EUR": {FILE: 12000, OTHER_ACCOUNTS: -2000}},
+        ledger_sums={"EUR": {FILE: 12000, OTHER_ACCOUNTS: -2000}},
         exported=(Exported("b1", "EUR", 2, booked=True), Exported("b2", "EUR", 1, booked=False)),
         agreed_write_offs=AgreedWriteOffs({"b3": ("EUR", 5)}, {"E9": ("EUR", 7)}),
         opening_balance=(LeftOut("payments", "EUR", 2, 900),),
@@ -107,10 +107,13 @@ def test_what_stands_beside_the_rows_comes_back(case):
         unread_batches=frozenset({("M", "1", "EUR", "B1"), ("M", "1", "", "B2")}),
     )
     small = compared_tables(
-        sources, rules=case.rules, previous=None, books=books_of(sources, rules=case.rules)
+        sources,
+        rules=case.rules,
+        previous=None,
+        ledger_sums=ledger_steps(sources, rules=case.rules),
     )
     back = sources_of_tables({**dict(input_tables(sources)), **small})
-    same = ("rejects", "files", "merged_rows", "arrived", "books", "exported", "quarantined")
+    same = ("rejects", "files", "merged_rows", "arrived", "ledger_sums", "exported", "quarantined")
     for name in (*same, "agreed_write_offs", "opening_balance", "settled", "unread_batches"):
         assert getattr(back, name) == getattr(sources, name), name
     assert back.instructions is None
@@ -122,7 +125,7 @@ def test_the_night_before_comes_back(case, new_case):
     earlier = new_case().order().run()
     case.after(earlier, charged_back=("A7",)).order().payment()
     sources, previous = case.sources(), case.previous
-    small = compared_tables(sources, rules=case.rules, previous=previous, books={})
+    small = compared_tables(sources, rules=case.rules, previous=previous, ledger_sums={})
     back = previous_of_tables(small)
     assert digest_of([back.breaks]) == digest_of([previous.breaks])
     assert digest_of([back.chargebacks]) == digest_of([previous.chargebacks])

@@ -12,7 +12,7 @@ import pytest
 
 from recon.model.errors import ConfigurationError
 from recon.sandbox import SandboxOptions, serving
-from recon.sandbox.book import Book
+from recon.sandbox.database import Database
 from recon.sandbox.faults import KINDS, NOTIFY_KINDS, FaultRule, draw, install, read_plan
 from recon.sandbox.options import real_seconds
 from tests.recon.sandbox.conftest import Caller
@@ -20,13 +20,13 @@ from tests.recon.sandbox.conftest import Caller
 
 def played(rule: dict[str, Any], calls: list[str], *, seed: int = 42) -> list[bool]:
     """For each call of `capture` on one order, whether the rule played."""
-    book = Book(None)
-    install(book, [FaultRule.model_validate({"kind": "fin"} | rule)], append=False)
+    database = Database(None)
+    install(database, [FaultRule.model_validate({"kind": "fin"} | rule)], append=False)
     got = [
-        bool(draw(book, operation="capture", rows=[(f"T{order}", order)], seed=seed))
+        bool(draw(database, operation="capture", rows=[(f"T{order}", order)], seed=seed))
         for order in calls
     ]
-    book.close()
+    database.close()
     return got
 
 

@@ -37,11 +37,11 @@ def test_what_a_client_sent_is_text_on_the_page(gateway):
 def test_what_the_book_holds_is_text_on_the_page():
     """Even an order number that no door would let in does not become markup."""
     sandbox = open_sandbox(SandboxOptions(orders=1))
-    (payment,) = sandbox.book.every_payment()
-    sandbox.book.write_payments([replace(payment, order_no="<script>x</script>")])
+    (payment,) = sandbox.database.every_payment()
+    sandbox.database.write_payments([replace(payment, order_no="<script>x</script>")])
     story = timeline(sandbox, transaction_id=payment.transaction_id)
     first = overview(sandbox, searched="")
-    sandbox.book.close()
+    sandbox.database.close()
     assert story is not None
     assert "<script>" not in story
     assert "<script>" not in first
@@ -85,7 +85,7 @@ def test_the_document_names_every_address():
     """Each route under `/_sandbox` is explained."""
     app = create_app(SandboxOptions(orders=0))
     paths = {getattr(route, "path", "") for route in app.routes}
-    app.state.sandbox.book.close()
+    app.state.sandbox.database.close()
     named = {path for path in paths if path.startswith("/_sandbox")}
     below = {path: path.removeprefix("/_sandbox").split("{")[0].strip("/") for path in named}
     missing = {path for path, name in below.items() if f"`{name}" not in DOCUMENT}

@@ -10,21 +10,21 @@ import httpx
 import pytest
 
 from recon.sandbox import SandboxOptions, serving
-from recon.sandbox.book import Book
+from recon.sandbox.database import Database
 
 
 def test_a_transaction_is_all_or_nothing():
     """What fails half-way leaves nothing behind."""
-    book = Book(None)
+    database = Database(None)
     with pytest.raises(sqlite3.OperationalError):  # noqa: PT012, SIM117 - the failure is the second
-        with book.transaction():
-            book.write_note("seed", value="1")
-            book.execute("INSERT INTO nowhere VALUES (1)")
-    assert book.note("seed") == ""
-    with book.transaction():
-        book.write_note("seed", value="2")
-    assert book.note("seed") == "2"
-    book.close()
+        with database.transaction():
+            database.write_note("seed", value="1")
+            database.execute("INSERT INTO nowhere VALUES (1)")
+    assert database.note("seed") == ""
+    with database.transaction():
+        database.write_note("seed", value="2")
+    assert database.note("seed") == "2"
+    database.close()
 
 
 INJECTED = "INSERT INTO effect SELECT NULL, {columns} FROM effect WHERE origin = 'api' LIMIT 1"

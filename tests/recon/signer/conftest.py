@@ -24,7 +24,7 @@ from recon.gateway_client.interface import Wanted
 from recon.instructions.account import SignerSocket
 from recon.signer.configured import signer_settings
 from recon.signer.server import AskedLog, RateLimiter, SignerApp, listening
-from recon.signer.signed_book import SignedBook
+from recon.signer.signature_log import SignatureLog
 from recon.signer.signing import Signing
 
 MERCHANT, ACCOUNT = "100042", "100042001"
@@ -174,7 +174,8 @@ def write_rules(
     (folder / "desk.pem").write_text(public_text(desk.key.public_key()))
     rules = folder / "signer.toml"
     rules.write_text(
-        f'socket = "{folder}/socket"\nbook = "{folder}/book.sqlite"\nlog = "{folder}/log"\n'
+        f'socket = "{folder}/socket"\nlog = "{folder}/log"\n'
+        f'signature_log = "{folder}/signed.sqlite"\n'
         f'sign_key_file = "{folder}/key"\ndesk_key_file = "{folder}/desk.pem"\n{head}\n'
         f'[accounts."{MERCHANT}/{ACCOUNT}"]\n[accounts."{MERCHANT}/100042002"]\n{more}'
     )
@@ -203,12 +204,12 @@ def signing_here(folder: Path, *, clock: Callable[[], datetime], **changed: Any)
     """The same on a real socket, but by a clock of the test's; gives the socket."""
     settings = signer_settings(write_rules(folder, **changed))
     with (
-        closing(SignedBook(settings.file.book)) as book,
+        closing(SignatureLog(settings.file.signature_log)) as signature_log,
         closing(AskedLog(settings.file.log)) as log,
         closing(listening(settings.file)) as listener,
     ):
         app = SignerApp(
-            Signing(settings, book=book, clock=clock),
+            Signing(settings, signature_log=signature_log, clock=clock),
             log=log,
             rate_limiter=RateLimiter(1_000, seconds=time.monotonic),
             clock=clock,

@@ -9,7 +9,7 @@ import pytest
 
 from recon.model.terms import InstructionKind
 from recon.signer.configured import COUNTS_AS, signer_settings
-from recon.signer.signed_book import SignedBook
+from recon.signer.signature_log import SignatureLog
 from recon.signer.signing import Answer, Signing, asked_of
 from tests.recon.signer.conftest import (
     ACCOUNT,
@@ -36,8 +36,10 @@ class Bench:
     def __init__(self, folder: Path, *, desk: Desk, more: str = BY_RULE) -> None:
         self.now = datetime.now(UTC)
         rules = write_rules(folder, desk=desk, more=more)
-        self.book = SignedBook(folder / "book.sqlite")
-        self.signing = Signing(signer_settings(rules), book=self.book, clock=lambda: self.now)
+        self.signature_log = SignatureLog(folder / "signed.sqlite")
+        self.signing = Signing(
+            signer_settings(rules), signature_log=self.signature_log, clock=lambda: self.now
+        )
 
     def asked(
         self, items: dict[str, Terms], *, kind: str = "capture", endorsements: object = ()
@@ -69,7 +71,7 @@ def desk() -> Desk:
 def bench(tmp_path: Path, desk: Desk) -> Iterator[Bench]:
     """A signer that signs captures of at most 500 EUR, three and 800 EUR in 24 hours."""
     bench = Bench(tmp_path, desk=desk)
-    with closing(bench.book):
+    with closing(bench.signature_log):
         yield bench
 
 

@@ -63,7 +63,7 @@ NOT_BOUND = {
     "batch": "its claim and end are events; its other columns are not compared with them",
     "attempt": "what left and came back, kept for people; states come from events",
     "notification": "signed by the gateway, the signature is not checked again when it is read",
-    "run_source": "WEAK: whose books say what was charged back, where a run has read none itself",
+    "run_source": "WEAK: whose ledger says what was charged back, where a run has read none itself",
 }
 """Tables that money is judged by and that the history does not bind row by row; that nothing moves
 unasked or twice, whatever is written to the first of them, is played by

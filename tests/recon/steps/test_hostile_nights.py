@@ -111,7 +111,7 @@ class HostileNight:
         self._routine, *self._bent = captured[: self._chance.choice(PAYMENTS) + 1]
         self._due = self._chance.choice(merchant.payments("authorised"))
         self.asked: list[Move] = []
-        self._is_without_books = False
+        self._is_without_ledger = False
 
     def arrive(self) -> None:
         """All files of the night."""
@@ -136,7 +136,7 @@ class HostileNight:
                 if number % LEDGERS:
                     continue
                 path = merchant.folder / "ledger.csv"  # that one is a file, not a folder
-                self._is_without_books = True  # perhaps: it may be readable still
+                self._is_without_ledger = True  # perhaps: it may be readable still
             path.write_bytes(content)
             self.asked += _asked(kind, name, content, known=known)
 
@@ -165,7 +165,7 @@ class HostileNight:
         whole = {one.order_no: _units(one.amount, one.currency) for one in self._whole()}
         may = {Move(m.kind, m.order_no, m.amount or whole.get(m.order_no, 0)) for m in self.asked}
         yield from (f"nobody asked for {move}" for move in done if move not in may)
-        waits = () if self._is_without_books else (self.asked[1],)
+        waits = () if self._is_without_ledger else (self.asked[1],)
         for move in (self.asked[0], *waits):
             if move not in done:
                 yield f"a good file asked for {move}, which did not happen"

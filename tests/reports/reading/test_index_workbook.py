@@ -94,7 +94,7 @@ FIRST = AccountMonth(
         MonthFigure("JPY", "gateway", "opening", "not_settled", 1, 40),
         MonthFigure("JPY", "gateway", "closing", "not_settled", 1, 40),
     ],
-    has_books=True,
+    has_ledger=True,
     workbook=Path("a 1/statement#1.xlsx"),
 )
 SECOND = AccountMonth(
@@ -105,7 +105,7 @@ SECOND = AccountMonth(
         MonthFigure("EUR", "gateway", "closing", "not_settled", 1, 290),
         MonthFigure("EUR", "books", "moved", "capture", 1, 300),
     ],
-    has_books=True,
+    has_ledger=True,
     workbook=Path("second.xlsx"),
 )
 WITHOUT_BOOKS = AccountMonth(("M", "3"), "PROVEN", SECOND.figures[:2], False, Path("x.xlsx"))

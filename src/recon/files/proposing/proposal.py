@@ -406,8 +406,8 @@ def _decide_sign(draft: Draft) -> None:
     if not named and len(found) == 1 and "amount" in draft.columns:
         (sides,) = found.values()
         # A bank may leave credits without a term; a ledger has a term for both sides.
-        of_books = kind is SourceKind.LEDGER and "amount" not in draft.keys["debit"]
-        if of_books or (kind is SourceKind.BANK and sides["minus"]):
+        of_ledger = kind is SourceKind.LEDGER and "amount" not in draft.keys["debit"]
+        if of_ledger or (kind is SourceKind.BANK and sides["minus"]):
             signs = {"amount": sides}
     amounts = [c.name for c in draft.schema.columns if c.cell is Cell.AMOUNT]
     amounts = [name for name in amounts if name in draft.columns and name not in named] or amounts

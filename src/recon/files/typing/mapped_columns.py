@@ -263,9 +263,9 @@ def _reckoned(
     problems, parts, debit = _of(mapped, name), layout.sums.get(name, ()), layout.debit.get(name)
     kinds = [kind for kind, turned in layout.turned_rows.items() if name in turned]
     sign, is_turned = layout.sign.get(name), name in layout.turned
-    of_books = bool(layout.captures) and name in {AMOUNT, STATED}
+    of_ledger = bool(layout.captures) and name in {AMOUNT, STATED}
     has_way = bool(parts or debit or kinds or sign or is_turned)
-    signed = np.ones_like(minus) if has_way or of_books else minus
+    signed = np.ones_like(minus) if has_way or of_ledger else minus
 
     def read(of: pa.Array, *, their: str) -> tuple[pa.Array, AmountColumn]:
         return written_amounts(
@@ -314,7 +314,7 @@ def _reckoned(
             amounts, stated=own, currencies=cells[column.currency], problems=problems
         )
     if has_way:
-        _refuse_unfit(amounts, minus=minus | of_books, codes=codes)
+        _refuse_unfit(amounts, minus=minus | of_ledger, codes=codes)
     cells[name] = texts
     return amounts
 

@@ -19,9 +19,9 @@ from recon.matching.bank.pairing import Finding, Payout, bank_of
 from recon.matching.bank.result import BankResult, about_of
 from recon.matching.breaks.result import BANKED
 from recon.matching.breaks.result_rows import NO_AMOUNT, frame_in_order, identified
-from recon.matching.cash.book_groups import (
+from recon.matching.cash.ledger_groups import (
     GROUP,
-    BookGroups,
+    LedgerGroups,
     closed_groups,
     entries_of,
     midnights,
@@ -61,7 +61,7 @@ class ArrivedGroup(NamedTuple):
 class Bookings:
     """The groups of bank receipts and ledger entries, classified."""
 
-    books: BookGroups
+    ledger_groups: LedgerGroups
     compared: frozenset[tuple[str, ...]]
     """Merchant, account and id of the entries that are compared with statements."""
     reopens: Mapping[str, str]
@@ -80,21 +80,21 @@ def classify_bookings(
     if not rules.ledger.bank or bank is None or ledger is None:
         return None
     arrived = {(each.account_key, each.key): each for each in _arrived(bank)}
-    books = _groups(ledger, arrived=arrived, bank=bank, rules=rules)
-    groups = books.groups
+    ledger_groups = _groups(ledger, arrived=arrived, bank=bank, rules=rules)
+    groups = ledger_groups.groups
     gap = groups["settled"] - groups["booked"]
     apart = np.array([key.startswith(BEFORE) for key in groups["key"]], dtype=np.bool_)
     nothing = np.zeros(len(groups), dtype=np.bool_)
     known = _of_groups(arrived, groups=groups)
     batches = [" ".join(each.batches) if each else "" for each in known]
     found = found_of_groups(
-        books,
+        ledger_groups,
         facts={
             "differs": (gap != 0) & ~apart,
             **dict.fromkeys(("before", "over_released", "unverified"), nothing),
         },
         marks={Flag.NOT_COMPARED: apart},
-        ends=_ends(books, bank=bank, basis=basis),
+        ends=_ends(ledger_groups, bank=bank, basis=basis),
         basis=basis,
         names=[*map(_name, known)],
         shown={
@@ -113,15 +113,17 @@ def classify_bookings(
         effect_orders=np.where(broken, 0, NO_AMOUNT),
         effect_ledger=np.where(broken, gap, NO_AMOUNT),
     )
-    entries = {*books.booked.take(~apart[books.booked["group"]]).rows(*ACCOUNT, "entry_id")}
+    entries = {
+        *ledger_groups.booked.take(~apart[ledger_groups.booked["group"]]).rows(*ACCOUNT, "entry_id")
+    }
     entry_ids = texts(ledger["entry_id"])
     entries |= {
         (groups["merchant_id"][at], groups["account_id"][at], entry_ids[row])
-        for at, rows in books.closed.items()
+        for at, rows in ledger_groups.closed.items()
         for row in rows.tolist()
     }
     found, reopens = identified(found, previous=basis.previous)
-    return Bookings(books, frozenset(entries), reopens, found)
+    return Bookings(ledger_groups, frozenset(entries), reopens, found)
 
 
 def _of_groups(
@@ -152,7 +154,7 @@ def _groups(
     arrived: Mapping[tuple[AccountKey, str], ArrivedGroup],
     bank: BankResult,
     rules: Rules,
-) -> BookGroups:
+) -> LedgerGroups:
     """Return every group with both of its sides; `settled` is what arrived."""
     rows = [
         (*each.account_key, BALANCE, each.key, day, amount)
@@ -188,7 +190,7 @@ def _groups(
         ],
         among=~marked_as(ledger, GROUPED) & ~of_order,
     )
-    return BookGroups(groups, came, entries, closed)
+    return LedgerGroups(groups, came, entries, closed)
 
 
 def _table(rows: Sequence[tuple[object, ...]], *, names: tuple[str, ...]) -> Arrays:
@@ -303,13 +305,13 @@ def _banks(entries: Arrays, *, rules: Rules) -> Column:
     )
 
 
-def _ends(books: BookGroups, *, bank: BankResult, basis: Basis) -> tuple[Column, Column]:
+def _ends(ledger_groups: LedgerGroups, *, bank: BankResult, basis: Basis) -> tuple[Column, Column]:
     """Return when the grace of each bank receipt and each ledger entry ends."""
-    rules, entries, at = basis.rules, books.booked, books.booked["at"]
+    rules, entries, at = basis.rules, ledger_groups.booked, ledger_groups.booked["at"]
     calendar, now = basis.calendar, basis.now
     grace = Grace.parse(rules.grace.gateway_to_ledger)
     # No grace runs from a date far ahead.
-    days, wrong = days_not_ahead(books.settled["day"], basis=basis), is_ahead(at, now=now)
+    days, wrong = days_not_ahead(ledger_groups.settled["day"], basis=basis), is_ahead(at, now=now)
     came, later, ends = (
         due(starts, grace=grace, calendar=calendar)
         for starts in (
@@ -331,7 +333,7 @@ def banked_frame(bookings: Bookings | None) -> dict[str, pd.DataFrame]:
     """Return BANKED_COLUMNS under the name of the file; empty where nothing was compared."""
     if bookings is None:
         return {}
-    found, groups = bookings.found, bookings.books.groups
+    found, groups = bookings.found, bookings.ledger_groups.groups
     columns = {
         **{name: found[name] for name in (*ACCOUNT_CURRENCY, "state", "flags", "effect")},
         "key": groups["key"],

@@ -138,7 +138,7 @@ def classify_bank(sources: Sources, *, basis: Basis) -> BankResult | None:
     covers = _known_covers(classified.covers, night=night)
     paired = pair(payouts, named, covers=covers, rules=rules, day=day.isoformat())
     findings = [*paired.findings, *paired.unknown]
-    rows = _rows(findings, night=night, rules=rules, books=sources.ledger is not None)
+    rows = _rows(findings, night=night, rules=rules, has_ledger=sources.ledger is not None)
     found, reopens = identified(rows, previous=basis.previous)
     names = ("state", "code", "flags", "effect")
     ids = {
@@ -198,9 +198,9 @@ def shown_by(found: Finding, *, rules: Rules) -> tuple[str, str]:
 
 
 def _rows(
-    findings: Sequence[Finding], *, night: NightOfBank | None, rules: Rules, books: bool
+    findings: Sequence[Finding], *, night: NightOfBank | None, rules: Rules, has_ledger: bool
 ) -> Arrays:
-    """Return FOUND of each finding; `books`: whether a ledger was compared."""
+    """Return FOUND of each finding; `has_ledger`: whether a ledger was compared."""
     facts = [one.facts for one in findings]
     cells = [_shown(one, night=night, rules=rules) for one in findings]
     found = _FINDINGS.found(
@@ -226,7 +226,7 @@ def _rows(
         effect=effect,
         effect_bank=effect,
         effect_orders=np.where(broken, 0, NO_AMOUNT),
-        effect_ledger=np.where(broken & books, 0, NO_AMOUNT),
+        effect_ledger=np.where(broken & has_ledger, 0, NO_AMOUNT),
         exposure=np.where(is_whole, whole, np.abs(effect)),
         owed_to=np.where(effect < 0, "merchant", "none").astype(object),
     )

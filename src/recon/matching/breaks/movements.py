@@ -72,11 +72,11 @@ def movements(
     dispositions: Mapping[str, Disposition],
     previous: Previous | None,
     reopens: Mapping[str, str],
-    books: bool,
+    has_ledger: bool,
 ) -> pd.DataFrame:
     """Return one row per break of the previous run or this one (MOVEMENT_COLUMNS).
 
-    `reopens` is id -> the closed break that it reopens; `books`: a ledger was compared.
+    `reopens` is id -> the closed break that it reopens; `has_ledger`: a ledger was compared.
     """
     before = {} if previous is None else _by_id(previous.breaks)
     now = _by_id(breaks)
@@ -85,7 +85,7 @@ def movements(
         for identity, disposition in dispositions.items()
         if disposition.state == SetState.BREAK and not disposition.is_linked
     ]
-    rows = [*_of_last_night(before, now=now, dispositions=dispositions, books=books)]
+    rows = [*_of_last_night(before, now=now, dispositions=dispositions, has_ledger=has_ledger)]
     rows += [
         _row(
             identity,
@@ -108,11 +108,11 @@ def _of_last_night(
     *,
     now: Mapping[str, Mapping[str, Any]],
     dispositions: Mapping[str, Disposition],
-    books: bool,
+    has_ledger: bool,
 ) -> Iterator[dict[str, Any]]:
     for identity, was in before.items():
         movement = _closing(was, disposition=dispositions.get(identity))
-        if movement in FOR_GOOD and not books and _is_of_books(was):
+        if movement in FOR_GOOD and not has_ledger and _is_of_ledger(was):
             movement = NOT_SEEN
         yield _row(
             identity,
@@ -143,7 +143,7 @@ def _closing(was: Mapping[str, Any], *, disposition: Disposition | None) -> str:
     return LATE if was["code"] in _LACKS_A_SIDE else RESOLVED
 
 
-def _is_of_books(was: Mapping[str, Any]) -> bool:
+def _is_of_ledger(was: Mapping[str, Any]) -> bool:
     """Return whether the ledger is a side of a break: without a ledger its end cannot be known."""
     effect = was["effect_ledger"]
     return bool(pd.notna(effect) and effect != 0)

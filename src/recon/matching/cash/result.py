@@ -24,13 +24,13 @@ from recon.matching.cash.batches import (
     listed,
     unsure_batches,
 )
-from recon.matching.cash.book_groups import (
-    BEFORE_BOOKS,
+from recon.matching.cash.ledger_groups import (
+    BEFORE_LEDGER,
     FEES,
     PAYOUTS,
     RESERVES,
     UNASSIGNED,
-    BookGroups,
+    LedgerGroups,
     grouped,
     midnights,
     uneven_since,
@@ -97,7 +97,7 @@ explain the difference."""
 
 
 def findings_of_groups(
-    books: BookGroups,
+    ledger_groups: LedgerGroups,
     *,
     listed: Iterable[Listed],
     unsure: set[BatchOf],
@@ -107,29 +107,29 @@ def findings_of_groups(
     """Return one row of result_rows.FOUND per group.
 
     Args:
-        books: the groups.
+        ledger_groups: the groups.
         listed: what the gateway holds; a reserve below 0 was released too far.
         unsure: the batches with a line that could not be read.
         covered: whether a ledger was given.
         basis: the instant and the rules.
     """
-    groups, size = books.groups, len(books.groups)
+    groups, size = ledger_groups.groups, len(ledger_groups.groups)
     settled, booked = groups["settled"], groups["booked"]
-    gap, before = settled - booked, groups["name"] == BEFORE_BOOKS
+    gap, before = settled - booked, groups["name"] == BEFORE_LEDGER
     compared = ~before & covered
     over = np.where(compared, _over_released(groups, listed=listed), 0)
     effect = gap if covered else np.full(size, NO_AMOUNT)
     return found_of_groups(
-        books,
+        ledger_groups,
         facts={
             "differs": (gap != 0) & compared,
             "before": before & covered,
             "over_released": over > 0,
             "unverified": Unverified.BATCH_QUARANTINED
-            * _unsure(books, unsure=unsure, rules=basis.rules),
+            * _unsure(ledger_groups, unsure=unsure, rules=basis.rules),
         },
         marks={Flag.NOT_COMPARED: np.full(size, not covered)},
-        ends=_ends(books, basis=basis),
+        ends=_ends(ledger_groups, basis=basis),
         basis=basis,
         names=groups["name"].tolist(),
         shown={
@@ -148,7 +148,7 @@ def findings_of_groups(
 
 
 def found_of_groups(
-    books: BookGroups,
+    ledger_groups: LedgerGroups,
     *,
     facts: Mapping[str, Column],
     marks: Mapping[Flag, Bools],
@@ -160,7 +160,7 @@ def found_of_groups(
     """Return one row of result_rows.FOUND per group, from facts that differ by kind of comparison.
 
     Args:
-        books: the groups.
+        ledger_groups: the groups.
         facts: `differs`, `before`, `over_released` and `unverified`.
         marks: masks of the flags that no row of codes.toml sets.
         ends: when the grace of each row of `settled` and of `booked` ends, microseconds.
@@ -168,12 +168,15 @@ def found_of_groups(
         names: names of the groups for their sentences.
         shown: other columns of their rows.
     """
-    groups, size, now = books.groups, len(books.groups), basis.now
+    groups, size, now = ledger_groups.groups, len(ledger_groups.groups), basis.now
     closed = np.zeros(size, dtype=np.bool_)
-    closed[[*books.closed]] = True
+    closed[[*ledger_groups.closed]] = True
     low, high = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
     due_at = np.full(size, NO_INSTANT, dtype=np.int64)
-    for items, end, sign in ((books.settled, ends[0], 1), (books.booked, ends[1], -1)):
+    for items, end, sign in (
+        (ledger_groups.settled, ends[0], 1),
+        (ledger_groups.booked, ends[1], -1),
+    ):
         young = end > now
         amounts = np.where(young, sign * items["amount"], 0)
         moved: Ints = total(amounts, groups=items["group"], size=size)
@@ -182,7 +185,7 @@ def found_of_groups(
         due_at = np.maximum(due_at, latest(mine, groups=items["group"], size=size))
     settled, booked = groups["settled"], groups["booked"]
     gap, over = settled - booked, facts["over_released"]
-    since = uneven_since(books, rows=facts["differs"] | over, zone=basis.calendar.zone)
+    since = uneven_since(ledger_groups, rows=facts["differs"] | over, zone=basis.calendar.zone)
     known = {
         "kind": groups["kind"],
         "settled": groups["settled_items"] > 0,
@@ -203,7 +206,7 @@ def found_of_groups(
         },
         # Positive: charged, kept or paid out; below 0 where it was given back.
         more={"name": names, "settled": -settled, "booked": -booked},
-        marks={**marks, Flag.DATE_AHEAD: _has_dates_ahead(books, basis=basis)},
+        marks={**marks, Flag.DATE_AHEAD: _has_dates_ahead(ledger_groups, basis=basis)},
     )
 
 
@@ -276,13 +279,13 @@ def _over_released(groups: Arrays, *, listed: Iterable[Listed]) -> Ints:
     return np.array(over, dtype=np.int64)
 
 
-def _unsure(books: BookGroups, *, unsure: set[BatchOf], rules: Rules) -> Bools:
+def _unsure(ledger_groups: LedgerGroups, *, unsure: set[BatchOf], rules: Rules) -> Bools:
     """Mark groups with a line that could not be read.
 
     For payouts, and fees by batch, the group of its batch; else those of its account and currency.
     Entries of a batch that no line reports are in the group of entries that name no batch.
     """
-    groups, lines = books.groups, books.settled
+    groups, lines = ledger_groups.groups, ledger_groups.settled
     if not unsure:
         return np.zeros(len(groups), dtype=np.bool_)
     by_batch = {PAYOUTS: "", **({FEES: UNASSIGNED} if rules.ledger.fees_per == "batch" else {})}
@@ -302,15 +305,15 @@ def _unsure(books: BookGroups, *, unsure: set[BatchOf], rules: Rules) -> Bools:
     return np.array(marks, dtype=np.bool_)
 
 
-def _ends(books: BookGroups, *, basis: Basis) -> tuple[Ints, Ints]:
+def _ends(ledger_groups: LedgerGroups, *, basis: Basis) -> tuple[Ints, Ints]:
     """Return when the grace of each line and each entry ends; none runs from a date far ahead."""
-    rules, calendar, booked = basis.rules, basis.calendar, books.booked
+    rules, calendar, booked = basis.rules, basis.calendar, ledger_groups.booked
     grace = Grace.parse(rules.grace.gateway_to_ledger)
-    days = days_not_ahead(books.settled["day"], basis=basis)
+    days = days_not_ahead(ledger_groups.settled["day"], basis=basis)
     at = np.where(is_ahead(booked["at"], now=basis.now), NO_INSTANT, booked["at"])
     if rules.ledger.fees_per == "month":
         # The grace of a month's fees runs from the month's last day.
-        days = np.where(books.settled["kind"] == FEES, _month_ends(days), days)
+        days = np.where(ledger_groups.settled["kind"] == FEES, _month_ends(days), days)
         is_fee = booked["kind"] == FEES
         months = days_not_ahead(np.where(is_fee, booked["name"], LONG_PAST), basis=basis)
         at = np.where(is_fee, midnights(_month_ends(months), zone=calendar.zone), at)
@@ -333,9 +336,9 @@ def days_not_ahead(days: Column, *, basis: Basis) -> Column:
     return np.where(days > basis.last_day, LONG_PAST, days).astype(object)
 
 
-def _has_dates_ahead(books: BookGroups, *, basis: Basis) -> Bools:
+def _has_dates_ahead(ledger_groups: LedgerGroups, *, basis: Basis) -> Bools:
     """Mark the groups that have a date too far ahead."""
-    settled, booked, size = books.settled, books.booked, len(books.groups)
+    settled, booked, size = ledger_groups.settled, ledger_groups.booked, len(ledger_groups.groups)
     wrong = is_ahead(booked["at"], now=basis.now)
     both = [(settled["day"] > basis.last_day, settled), (wrong, booked)]
     marks = [present(mask, groups=items["group"], size=size) for mask, items in both]
@@ -346,7 +349,7 @@ def _has_dates_ahead(books: BookGroups, *, basis: Basis) -> Bools:
 class CashResult:
     """The classified fees, reserves, payouts and held amounts."""
 
-    books: BookGroups
+    ledger_groups: LedgerGroups
     listed: tuple[Listed, ...]
     found: Arrays
     """FOUND; first the rows of the groups, in their order."""
@@ -355,11 +358,11 @@ class CashResult:
 
 def with_groups_marked(sources: Sources, *, rules: Rules) -> Sources:
     """Return the sources with column GROUPED: whether a ledger entry belongs to a group."""
-    books = grouped(sources, rules=rules)
-    if books is None or sources.ledger is None:
+    ledger_groups = grouped(sources, rules=rules)
+    if ledger_groups is None or sources.ledger is None:
         return sources
     marks = np.zeros(len(sources.ledger), dtype=np.bool_)
-    marks[books.ledger_rows()] = True
+    marks[ledger_groups.ledger_rows()] = True
     return replace(sources, ledger=sources.ledger.assign(**{GROUPED: marks}))
 
 
@@ -370,29 +373,29 @@ def classify_cash(
 
     `used`: ids of the breaks of sets, one of which may have the key of a group.
     """
-    books = grouped(sources, rules=basis.rules)
-    if books is None:
+    ledger_groups = grouped(sources, rules=basis.rules)
+    if ledger_groups is None:
         return None
     covered, rows = sources.ledger is not None, listed(sources, rules=basis.rules)
     unsure = unsure_batches(sources)
     parts = [
-        findings_of_groups(books, listed=rows, unsure=unsure, covered=covered, basis=basis),
+        findings_of_groups(ledger_groups, listed=rows, unsure=unsure, covered=covered, basis=basis),
         findings_of_held(rows, covered=covered, basis=basis),
     ]
     found, reopens = identified(stacked(parts, names=FOUND), previous=basis.previous, used=used)
-    return CashResult(books, rows, found, reopens)
+    return CashResult(ledger_groups, rows, found, reopens)
 
 
 def cash_items(result: CashResult | None) -> Iterator[Arrays]:
     """Yield the items of groups: source, its row, group, ACCOUNT_CURRENCY, state, items, net."""
     if result is None:
         return
-    books, states = result.books, result.found["state"]
-    settled, booked = books.settled, books.booked
-    closing = [np.full(len(rows), group) for group, rows in books.closed.items()]
+    ledger_groups, states = result.ledger_groups, result.found["state"]
+    settled, booked = ledger_groups.settled, ledger_groups.booked
+    closing = [np.full(len(rows), group) for group, rows in ledger_groups.closed.items()]
     net = np.concatenate([booked["amount"], np.zeros(sum(map(len, closing)), dtype=np.int64)])
     entries = {
-        "row": books.ledger_rows(),
+        "row": ledger_groups.ledger_rows(),
         "group": np.concatenate([booked["group"], *closing]).astype(np.intp),
         "amount": net,
         "items": np.ones(len(net), dtype=np.int64),
@@ -401,7 +404,7 @@ def cash_items(result: CashResult | None) -> Iterator[Arrays]:
     for source, items in {**sides, "ledger": Arrays(entries, size=len(net))}.items():
         at = items["group"]
         columns = {
-            **{name: books.groups[name][at] for name in ACCOUNT_CURRENCY},
+            **{name: ledger_groups.groups[name][at] for name in ACCOUNT_CURRENCY},
             **{name: items[name] for name in ("row", "group", "items")},
             "source": filled(source, size=len(items)),
             "state": states[at],
@@ -471,8 +474,8 @@ def _charged(lines: pd.DataFrame, *, cash: CashResult | None) -> Mapping[Account
     every = sums(lines[~pay_outs(lines)], column="fee")
     if cash is None:
         return every
-    groups = cash.books.groups
-    before = groups.take((groups["name"] == BEFORE_BOOKS) & (groups["kind"] == FEES))
+    groups = cash.ledger_groups.groups
+    before = groups.take((groups["name"] == BEFORE_LEDGER) & (groups["kind"] == FEES))
     rows = before.rows(*ACCOUNT_CURRENCY, "settled")
     return added(every, {(*account_key,): amount for *account_key, amount in rows})
 

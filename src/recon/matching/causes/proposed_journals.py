@@ -137,9 +137,9 @@ def propose(
     return frame_of_cells(rows, names=JOURNAL_COLUMNS, numbers={"debit", "credit"})
 
 
-def not_in_the_books(effects: pd.DataFrame, *, exported: Sequence[Exported]) -> list[Exported]:
+def not_in_ledger(effects: pd.DataFrame, *, exported: Sequence[Exported]) -> list[Exported]:
     """Return unbooked exported journals whose break still has a ledger effect in their currency."""
-    shown = shown_in_the_books(effects, exported=exported)
+    shown = shown_in_ledger(effects, exported=exported)
     return [journal for journal in exported if not journal.booked and journal not in shown]
 
 
@@ -149,7 +149,7 @@ LACKS = ("ledger", OF_BANK)
 """Legs of effects that booking corrects."""
 
 
-def shown_in_the_books(effects: pd.DataFrame, *, exported: Sequence[Exported]) -> list[Exported]:
+def shown_in_ledger(effects: pd.DataFrame, *, exported: Sequence[Exported]) -> list[Exported]:
     """Return unbooked exported journals whose break has no more ledger effect in their currency."""
     legs = effects[effects["leg"].isin(LACKS)]
     open_still = set(zip(legs["break_id"], legs["currency"], strict=True))

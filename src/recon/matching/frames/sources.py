@@ -73,9 +73,9 @@ class Sources:
     merged_rows: Mapping[str, "LoadCounts"] = field(default_factory=dict)
     """Counts of how the store took a run's accepted rows, for T2; empty for plain files."""
     arrived: Mapping[SourceKind, Mapping[str, int]] = field(default_factory=dict)
-    """Source -> step (proof.books_bridge) -> rows, from the files' rows to the rows compared."""
-    books: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    """Currency -> step (proof.books_bridge) -> minor units, from the ledger file to `ledger`."""
+    """Source -> step (proof.ledger_bridge) -> rows, from the files' rows to the rows compared."""
+    ledger_sums: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """Currency -> step (proof.ledger_bridge) -> minor units, from the ledger file to `ledger`."""
     exported: tuple["Exported", ...] = ()
     """Journals that were exported by earlier runs."""
     agreed_write_offs: "AgreedWriteOffs | None" = None
@@ -92,7 +92,7 @@ class Sources:
     """None: no bank statements were given."""
     settled: "SettledDays | None" = None
     """The days that a run's settlement files cover; None: the given files are complete."""
-    books_since: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    ledger_since: Mapping[tuple[str, str], str] = field(default_factory=dict)
     """Merchant and account -> the first day of its ledger, where it may begin after the settlement
     lines; empty for a nightly run, whose ledger covers its whole window."""
     unread_batches: frozenset[tuple[str, str, str, str]] | None = None

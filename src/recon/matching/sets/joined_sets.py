@@ -313,19 +313,23 @@ def join_sides(sources: Sources, *, rules: Rules, previous: Previous | None) -> 
         size=size,
         rules=rules,
     )
-    books = ledger_side(ledger, versions=versions, sets=keys.of["ledger"], size=size, rules=rules)
+    booked_side = ledger_side(
+        ledger, versions=versions, sets=keys.of["ledger"], size=size, rules=rules
+    )
     ours = instruction_side(sources.instructions, sets=keys.of["instructions"], size=size)
     lines, settled = _settlement(sources, keys=keys, numbers=numbers)
     paid = payout_facts(payouts, first=first, size=size)
-    sides = (keys.frame, orders.sets, gateway.sets, books.sets)
+    sides = (keys.frame, orders.sets, gateway.sets, booked_side.sets)
     columns = {name: column for side in sides for name, column in side.columns.items()}
     sets = Arrays({**columns, **ours, **settled, **paid}, size=size)
     paid_items = payouts.items.assign(set=payouts.items["set"] + first)
-    items = {"order": orders.items, "gateway": gateway.items, "ledger": books.items}
+    items = {"order": orders.items, "gateway": gateway.items, "ledger": booked_side.items}
     nets = nets_of({**items, "payout": paid_items})
     _put_together(sets, nets=nets, sources=sources, keys=keys)
     sets.columns["entry_vanished"] = _of_vanished(sets, previous=previous)
-    return Joined(sets, nets, orders, gateway, books, keys, covered, paid_items, lines, numbers)
+    return Joined(
+        sets, nets, orders, gateway, booked_side, keys, covered, paid_items, lines, numbers
+    )
 
 
 def _frames(sources: Sources, *, previous: Previous | None) -> dict[str, pd.DataFrame]:

@@ -65,14 +65,14 @@ def leg_facts(sets: Arrays, *, ours: Ours, rules: Rules, strict: Bools, covered:
         tolerance_of(ints(sets[base]), currency=sets["currency"], rules=rules) * free
         for base in ("order_net", "gateway_net")
     ]
-    of_books, rounded_ledger = _ledger(sets, ours=ours, bound=bounds[1], covered=covered)
+    of_ledger, rounded_ledger = _ledger(sets, ours=ours, bound=bounds[1], covered=covered)
     # A chargeback explains the difference to the order while it is booked, or still to be booked.
-    explained = (ints(sets["ledger_chargeback"]) > 0) | (of_books["closed_ledger"] == 0)
+    explained = (ints(sets["ledger_chargeback"]) > 0) | (of_ledger["closed_ledger"] == 0)
     charged = (sets["gateway_state"] == NUMBER["chargeback"]) & explained
     facts, rounded_orders = _orders(
         sets, ours=ours, bound=bounds[0], charged=charged, covered=covered
     )
-    return LegFacts({**facts, **of_books}, rounded_orders + rounded_ledger)
+    return LegFacts({**facts, **of_ledger}, rounded_orders + rounded_ledger)
 
 
 def _orders(
@@ -114,7 +114,7 @@ def _ledger(
     """Compare leg B: the gateway's amounts, corrected by our replies, less the ledger's."""
     money = np.isin(sets["gateway_state"], MONEY_STATES)
     net_captured = ints(sets["gateway_captured"]) - ours.uncaptured
-    back = refunded_for_books(sets, ours=ours)
+    back = refunded_in_ledger(sets, ours=ours)
     booked = ints(sets["ledger_capture"] + sets["ledger_adjustment"])
     capture_gap, refund_gap = net_captured - booked, back - ints(sets["ledger_refund"])
     differs = {
@@ -150,12 +150,12 @@ def effect_on_orders(sets: Arrays, *, ours: Ours) -> Ints:
 
 def effect_on_ledger(sets: Arrays, *, ours: Ours) -> Ints:
     """Return gateway less ledger, corrected by refunds and captures known by our replies."""
-    more = refunded_for_books(sets, ours=ours) - ints(sets["gateway_refunded"])
+    more = refunded_in_ledger(sets, ours=ours) - ints(sets["gateway_refunded"])
     shown = ints(sets["gateway_net"] + sets["payout_net"] - sets["ledger_net"])
     return np.asarray(shown - more - ours.uncaptured, dtype=np.int64)
 
 
-def refunded_for_books(sets: Arrays, *, ours: Ours) -> Ints:
+def refunded_in_ledger(sets: Arrays, *, ours: Ours) -> Ints:
     """Return the refund that the ledger should have: a running refund may be booked already."""
     shown = ints(sets["gateway_refunded"])
     early = (ours.running > 0) & (shown + ours.running == ints(sets["ledger_refund"]))

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 from recon.model.business_date import BusinessCalendar
 from recon.model.money import exponent, format_minor_units
 from recon.model.terms import REVERSAL_SUFFIX, BreakCode, EntryType, Flag
-from recon.sandbox.book import Effect, ids_of
+from recon.sandbox.database import Effect, ids_of
 from recon.sandbox.wire import rendered
 from recon.sandbox.world.night import (
     BOOKING_GRACE,
@@ -177,7 +177,7 @@ def bank_month(
     days = [each for each in every if calendar.is_business_day(each)]
     abroad = sorted({line.currency for line in payouts} - {bank.currency for bank in BANKS})
     for bank in BANKS:
-        book = _BankBook(bank, days=days, month=month)
+        book = _BankLedger(bank, days=days, month=month)
         for each in coming:
             if each.bank == bank.name:
                 book.enter(each)
@@ -225,7 +225,7 @@ class _Scenario(NamedTuple):
     """Key of `_EXPLAINS` for a method that books the payouts in place of `credits`."""
 
 
-class _BankBook:
+class _BankLedger:
     """The entries of one account while they are being generated."""
 
     def __init__(self, bank: SandboxBank, *, days: Sequence[date], month: BankMonth) -> None:
@@ -335,10 +335,10 @@ class _BankBook:
         self.month.statements[self.bank.name] = tuple(statements)
 
 
-_EXPLAINS: Mapping[str, Callable[[_BankBook, Sequence[SettlementLine]], None]] = {
-    "joined": _BankBook.joined,
-    "exchanged": _BankBook.exchanged,
-    "exchanged silently": _BankBook.exchanged_silently,
+_EXPLAINS: Mapping[str, Callable[[_BankLedger, Sequence[SettlementLine]], None]] = {
+    "joined": _BankLedger.joined,
+    "exchanged": _BankLedger.exchanged,
+    "exchanged silently": _BankLedger.exchanged_silently,
 }
 
 
@@ -631,7 +631,7 @@ UNASSIGNED = "unassigned"
 _FEE, _RESERVE, _BANK = EntryType.FEE.value, EntryType.RESERVE.value, EntryType.BANK.value
 
 
-def books_of(
+def ledger_of(
     lines: Sequence[SettlementLine],
     *,
     month: BankMonth,
@@ -713,7 +713,7 @@ def _is_late(entry: LedgerLine, *, day: date) -> bool:
     return calendar.due_at(entry.booked_at, grace=BOOKING_GRACE) <= calendar.closes_at(day)
 
 
-def plain_books(
+def plain_ledger(
     lines: Sequence[SettlementLine],
     *,
     arrived: Sequence[Arrival],

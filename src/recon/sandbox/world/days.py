@@ -19,8 +19,8 @@ from pydantic import TypeAdapter
 from recon.model.business_date import BusinessCalendar
 from recon.model.terms import BreakCode, EntryType, Flag, GatewayState, OrderStatus
 from recon.model.terms import UnverifiedReason as Reason
-from recon.sandbox.book import Effect, Payment, effect_of, ids_of
 from recon.sandbox.call import Sandbox
+from recon.sandbox.database import Effect, Payment, effect_of, ids_of
 from recon.sandbox.population import paid_at_once
 from recon.sandbox.world import cash, night
 from recon.sandbox.world.night import (
@@ -86,14 +86,14 @@ class Downloads:
     def of(self, *, day: date, account_id: str) -> dict[str, str]:
         """Name -> text of every file of one business date and account, from the current effects."""
         newest = "SELECT coalesce(max(position), 0), count(*) FROM effect"
-        return self._made(day, account_id, self.sandbox.book.select(newest)[0])
+        return self._made(day, account_id, self.sandbox.database.select(newest)[0])
 
     def hand_out(self, *, day: date, account_id: str) -> dict[str, str] | None:
         """Name -> text of the files of a date, continuing the dates exported before.
 
         The same date gives the same bytes again; None for a date that files exported later cover.
         """
-        book, note = self.sandbox.book, f"handed out {account_id}"
+        book, note = self.sandbox.database, f"handed out {account_id}"
         with book.transaction():
             select = "SELECT name, text FROM handed_out WHERE account_id = ? AND day = ?"
             if rows := book.select(select, (account_id, day.isoformat())):
@@ -123,7 +123,7 @@ class _Day:
     before: Sequence[SettlementLine]
     held: Sequence[Injected]
     month: cash.BankMonth
-    in_books: Sequence[Injected]
+    in_ledger: Sequence[Injected]
     position: int
     """Position of the last effect."""
 
@@ -150,10 +150,10 @@ class _Day:
         # Monthly charges since the first settled day: nothing covers earlier ones.
         since = min((line.settled_on for line in before), default="")
         charges = [fee for fee in sample.fees if fee.booked_at.date().isoformat() >= since]
-        entries, in_books = cash.books_of(before, month=month, charges=charges, day=day)
+        entries, in_ledger = cash.ledger_of(before, month=month, charges=charges, day=day)
         sample = replace(sample, fees=(*charges, *entries))
         position = max((effect.position or 0 for effect in effects), default=0)
-        return _Day(sample, payments, settled, before, held, month, in_books, position)
+        return _Day(sample, payments, settled, before, held, month, in_ledger, position)
 
     def texts(self) -> dict[str, str]:
         """Name -> text of every file."""
@@ -200,9 +200,9 @@ class _Day:
             ]
             for name, of in (("breaks", True), ("matched_with_flag", False))
         }
-        key["books"] = [each.table("key", "effect_ledger") for each in self.in_books]
+        key["books"] = [each.table("key", "effect_ledger") for each in self.in_ledger]
         codes: set[str] = {fault.code for fault in self.settlement.injected}
-        codes |= {each.finding for each in (*self.held, *self.month.injected, *self.in_books)}
+        codes |= {each.finding for each in (*self.held, *self.month.injected, *self.in_ledger)}
         key["not_shown"] = {
             code: why for code, why in key["not_shown"].items() if code not in codes
         }
@@ -290,7 +290,7 @@ def _next(
     paid = [*delivered.paid, *payouts]
     known, opens = {*delivered.booked}, datetime.combine(day, cash.BOOKED_AT)
     entries = [
-        *cash.plain_books(delivered.unbooked, arrived=month.arrived, paid=paid),
+        *cash.plain_ledger(delivered.unbooked, arrived=month.arrived, paid=paid),
         *(
             LedgerLine(
                 **ids_of(effect),
@@ -332,13 +332,13 @@ def _next(
 def _effects_by(sandbox: Sandbox, *, day: date, after: int = 0) -> list[Effect]:
     """The effects after a position that took place by the end of a business date."""
     closes_at = BusinessCalendar.of().closes_at(day).timestamp()
-    every = sandbox.book.every_effect(after)
+    every = sandbox.database.every_effect(after)
     return [effect for effect in every if effect.committed_at < closes_at]
 
 
 def _sold(sandbox: Sandbox, day: date) -> list[Payment]:
     """Sell on a date: payments captured at once, numbered after all existing ones."""
-    options, book = sandbox.options, sandbox.book
+    options, book = sandbox.options, sandbox.database
     before = int(book.note(SOLD) or 0)
     book.write_note(SOLD, value=str(before + SALES_A_DAY))
     chance = Random(f"sold {options.seed} {day}")

@@ -34,7 +34,7 @@ from recon.model.terms import (
     UnverifiedReason,
 )
 from recon.model.terms import UnverifiedReason as Reason
-from recon.sandbox.book import Effect, ids_of
+from recon.sandbox.database import Effect, ids_of
 
 BOOKING_GRACE = Grace(2, "bd")
 """Time the ledger has to book a movement, as in the bundled rules."""

@@ -338,10 +338,10 @@ class _Nights:
         after = [day for day in _live(connection, run) if day > run.business_date]
         if not after or not is_closed(min(after)):
             yield f"nights of {name} from {run.business_date} on are read by what is open"
-        if any(out.run_id == run.run_id for out in journal_rows.not_seen_in_the_books(connection)):
+        if any(out.run_id == run.run_id for out in journal_rows.not_seen_in_ledger(connection)):
             yield "a journal of it is not in the ledger yet"
         if run.run_id == journal_rows.newest_reader(connection, run):
-            yield "its books are the newest that were read"
+            yield "its ledger is the newest that was read"
         # Money that its answers may decide: a night also queries its merchant's other accounts, and
         # only answers that came after an instruction was planned show anything of it.
         parts = [part for part in answer_parts.of_run(connection, run.run_id) if part.answered]

@@ -32,8 +32,8 @@ from recon.model.errors import (
 from recon.model.figures import NightFigures
 from recon.model.terms import InstructionState
 from recon.steps.approvals.sign_off import later_run
+from recon.steps.compare.night_totals import proven_again
 from recon.steps.compare.rebuild import run_named
-from recon.steps.compare.second_proof import proven_again
 from recon.steps.files.file_decisions import unendorsed_files
 from recon.steps.money.gate import given_up, link_missing, unendorsed_restores
 from recon.steps.night.report import figures_of

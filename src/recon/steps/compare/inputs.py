@@ -33,7 +33,7 @@ from recon.privacy.shown_text import redacted
 from recon.proof.night_tables import PREVIOUS, previous_of_tables
 from recon.steps.compare.siblings import siblings_of
 from recon.steps.runtime.environment import Environment
-from recon.steps.runtime.night_folder import COMPARED, StoredBooks, sealed_night
+from recon.steps.runtime.night_folder import COMPARED, StoredLedger, sealed_night
 from recon.steps.runtime.predecessor import previous_night
 from recon.steps.runtime.shown_answers import ShownAnswers
 from recon.steps.runtime.window import ledger_start
@@ -84,13 +84,13 @@ def vanished_entries(
     if earlier is None or not journal_rows.is_read_whole(connection, run.run_id):
         return gone[0]
     names = ("entry_id", "reverses_entry_id")
-    books = StoredBooks(connection, run, environment).frames(names)
-    here = [numbers_of(frame[name]) for frame in books for name in names]
+    ledger = StoredLedger(connection, run, environment).frames(names)
+    here = [numbers_of(frame[name]) for frame in ledger for name in names]
     known = np.sort(np.concatenate([np.zeros(0, np.uint64), *here]))
     since = ledger_start(run, rules=rules)
     asked: list[str] | None = None
     try:
-        then = StoredBooks(connection, earlier, environment)
+        then = StoredLedger(connection, earlier, environment)
         for frame in then.frames((*VANISHED_COLUMNS, "booked_at")):
             rows = frame[~are_among(numbers_of(frame["entry_id"]), known)]
             is_old = rows["booked_at"].lt(since)
@@ -185,11 +185,11 @@ def _agreed_write_offs(
 ) -> AgreedWriteOffs:
     """Write-offs people agreed to, and those booked before anybody could agree to one here."""
     entries = input_rows.taken_over(connection, run)
-    books = None
+    ledger = None
     if entries is None:
-        books = StoredBooks(connection, run, environment).of_types(TYPES)
-    if books is not None:
-        write_offs = booked_write_offs(books)
+        ledger = StoredLedger(connection, run, environment).of_types(TYPES)
+    if ledger is not None:
+        write_offs = booked_write_offs(ledger)
         write_offs = write_offs[
             write_offs["merchant_id"].eq(run.merchant_id)
             & write_offs["account_id"].eq(run.account_id)

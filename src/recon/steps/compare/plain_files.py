@@ -40,8 +40,8 @@ from recon.matching.bank.statements import content_of
 from recon.matching.breaks.movements import left_open, with_reopened
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.cash.batches import BatchOf, unsure_batches
-from recon.matching.cash.book_groups import BASES, begins_of, grouped
 from recon.matching.cash.fees_charged import charged_fees
+from recon.matching.cash.ledger_groups import BASES, begins_of, grouped
 from recon.matching.codes import with_table
 from recon.matching.frames.arrays import texts
 from recon.matching.frames.bank_sources import BankSource, chosen, together
@@ -95,7 +95,7 @@ from recon.model.terms import (
     SourceKind,
 )
 from recon.privacy.shown_text import redacted
-from recon.proof.books_bridge import Books, books_of, bridge_of
+from recon.proof.ledger_bridge import LedgerSteps, bridge_of, ledger_steps
 from recon.proof.night_tables import (
     absent_of,
     compared_tables,
@@ -259,7 +259,7 @@ class EarlierRun:
     """Every statement, with the entries in scope."""
     unread: frozenset[BatchOf] = frozenset()
     """Batches with a line that could not be read and that no file has delivered since."""
-    books_since: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    ledger_since: Mapping[tuple[str, str], str] = field(default_factory=dict)
     known: tuple[SourceFile, ...] = ()
     """Settlement files that it or a run before it read, each under the name of its run."""
 
@@ -303,7 +303,7 @@ def read_earlier_run(folder: Path) -> EarlierRun:
         if bank is None
         else BankFiles(bank, (file(SourceKind.BANK, bank.entries[bank.entries["part"].eq(0)]),)),
         sources.unread_batches or frozenset(),
-        sources.books_since,
+        sources.ledger_since,
         sources.files,
     )
 
@@ -380,9 +380,9 @@ class _Run:
         return cls(request, rules, earlier, given, tables, banks, compared)
 
     @cached_property
-    def books(self) -> Books:
+    def ledger_sums(self) -> LedgerSteps:
         """Every step of the ledger's money."""
-        return books_of(self.sources, rules=self.rules)
+        return ledger_steps(self.sources, rules=self.rules)
 
     def notes(self, result: Reconciliation) -> Iterator[str]:
         """What is missing, which columns were not read, and what rests on earlier files alone."""
@@ -462,8 +462,8 @@ class _Run:
         rules, sources, storage = self.rules, self.sources, LocalStorage(place)
         before, after = self.earlier.previous, dict[str, str]()
         handed, left = self._passed_on(), _left_open(result, previous=before)
-        small = compared_tables(sources, rules=rules, previous=before, books=self.books)
-        next_small = compared_tables(handed, rules=rules, previous=left, books={})
+        small = compared_tables(sources, rules=rules, previous=before, ledger_sums=self.ledger_sums)
+        next_small = compared_tables(handed, rules=rules, previous=left, ledger_sums={})
         with reported(self.request.out / NIGHT):
             for step, tables in (
                 (INPUTS, chain(input_tables(sources), small.items())),
@@ -495,7 +495,7 @@ class _Run:
             gateway=frame_of((), columns=GATEWAY_COLUMNS),
             ledger=None,
             instructions=None,
-            books_since=sources.books_since or earlier.books_since,
+            ledger_since=sources.ledger_since or earlier.ledger_since,
         )
         if banks is not None:
             # A statement of an account that the rules do not name, or in another currency than its
@@ -557,7 +557,7 @@ class _Run:
         figures = replace(
             figures,
             notes=notes,
-            books=self.books,
+            ledger_sums=self.ledger_sums,
             opening_breaks=None if opening is None else len(opening.breaks),
             list_files=files_of_lists(place, result=result),
         )
@@ -697,7 +697,7 @@ def _newest_rows(
 
 
 def _as_compared(sources: Sources, *, earlier: EarlierRun, rules: Rules) -> Sources:
-    """The sources with `books_since`; carried lines of other payments are marked as earlier."""
+    """The sources with `ledger_since`; carried lines of other payments are marked as earlier."""
     known = 0 if earlier.lines is None else len(earlier.lines.frame)
     sources = with_month_volumes(sources, known=known, rules=rules)
     lines, ledger = sources.settlement, sources.ledger
@@ -705,10 +705,10 @@ def _as_compared(sources: Sources, *, earlier: EarlierRun, rules: Rules) -> Sour
         return sources
     if ledger is not None:
         zone = rules.business_calendar.zone
-        since = dict(earlier.books_since)
+        since = dict(earlier.ledger_since)
         for holder, day in begins_of(ledger, lines=lines, zone=zone).items():
             since[holder] = min(day, since.get(holder, day))
-        sources = replace(sources, books_since=since)
+        sources = replace(sources, ledger_since=since)
     if earlier.lines is None:
         return sources
     # Lines of payments that an order, an answer or an instruction has stay as they are.

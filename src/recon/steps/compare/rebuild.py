@@ -27,7 +27,7 @@ from recon.proof.proven import proven
 from recon.steps.compare.result_files import output_folder, result_files, write_files
 from recon.steps.compare.stored_sources import stored_sources
 from recon.steps.runtime.environment import Environment
-from recon.steps.runtime.night_folder import StoredBooks, storages_of
+from recon.steps.runtime.night_folder import StoredLedger, storages_of
 from recon.steps.runtime.shown_answers import ShownAnswers
 from recon.steps.runtime.window import BEFORE_ALL
 from recon.store import Connection
@@ -207,11 +207,11 @@ def opening_of(name: str, *, environment: Environment) -> Opening:
     with environment.store.reading() as connection:
         orders = StoredOrders(connection, run, storages_of(environment), inputs.last_file)
         answers = ShownAnswers(connection, run, environment).gateway_frame()
-        books = StoredBooks(connection, run, environment)
+        ledger = StoredLedger(connection, run, environment)
         none = [frame_of((), columns=LEDGER_COLUMNS)]
-        has_books = books.source is not None and used.ledger is not None
+        has_ledger = ledger.source is not None and used.ledger is not None
         entries = pd.concat(
-            [*none, *(books.frames([*LEDGER_COLUMNS]) if has_books else ())], ignore_index=True
+            [*none, *(ledger.frames([*LEDGER_COLUMNS]) if has_ledger else ())], ignore_index=True
         )
         old = _without(orders.since(BEFORE_ALL), named=ours(used.orders)["order_no"])
         paid = answers[answers["answer"].eq(KeyAnswer.FOUND.value)]

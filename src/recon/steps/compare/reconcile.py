@@ -5,21 +5,21 @@ from itertools import chain
 
 from recon.archive.step_folder import Sealed, rows_of
 from recon.matching.breaks.result import Reconciliation
-from recon.matching.causes.proposed_journals import shown_in_the_books
+from recon.matching.causes.proposed_journals import shown_in_ledger
 from recon.matching.frames.sources import AgreedWriteOffs, Exported, Sources
 from recon.model.nights import StepSummary
 from recon.model.step_progress import Way
 from recon.model.terms import SetState, Verdict
 from recon.model.uptime import give_back
-from recon.proof.books_bridge import books_of, steps_of
 from recon.proof.buckets import BucketFigures
 from recon.proof.engine import reconcile as compare
+from recon.proof.ledger_bridge import ledger_steps, steps_of
 from recon.proof.night_tables import STEPS, result_tables, steps_table
 from recon.proof.verdict import allowance
 from recon.steps.compare.in_buckets import compared_in_buckets, cut_night, remove_files
+from recon.steps.compare.night_totals import with_sql
 from recon.steps.compare.rules_change import MOVED_BY_RULES, moved_since_signed
 from recon.steps.compare.sealed_inputs import write_compared
-from recon.steps.compare.second_proof import with_sql
 from recon.steps.compare.stored_sources import small_of_night, sources_of_night
 from recon.steps.files.incomplete import (
     NO_ANSWER,
@@ -122,7 +122,7 @@ def _compared(run: Run, *, way: Way, environment: Environment) -> _Compared:
     give_back()
     way.more()
     parts = [steps_of(sources, rules=rules), *(each.steps for each in figures)]
-    steps = steps_table(sources, books=books_of(sources, rules=rules, parts=parts))
+    steps = steps_table(sources, ledger_sums=ledger_steps(sources, rules=rules, parts=parts))
     give_back()
     way.more()
     result = with_missing_sources(compared, sources=sources)
@@ -180,7 +180,7 @@ def _save(connection: Connection, run: Run, compared: _Compared) -> history.Even
     """Save the result, with what an INCOMPLETE one lacks; return the event for the history."""
     result = compared.result
     summary = results.save(connection, run.run_id, result=result)
-    shown = shown_in_the_books(result.effects, exported=compared.exported)
+    shown = shown_in_ledger(result.effects, exported=compared.exported)
     journal_rows.note_booked(connection, run, shown=shown)
     lacking = compared.lacking if result.verdict is Verdict.INCOMPLETE else ()
     values = {

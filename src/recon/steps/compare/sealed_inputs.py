@@ -164,7 +164,7 @@ def write_compared(run: Run, *, environment: Environment) -> ComparedNight:
         small,
         rules=rules,
         previous=previous,
-        books={},
+        ledger_sums={},
         account=run.account,
         carried=carried,
     )

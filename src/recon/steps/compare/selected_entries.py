@@ -18,17 +18,17 @@ from recon.matching.frames.sources import LEDGER_COLUMNS, LeftOut, Sources
 from recon.matching.sides.ledger_side import left_behind
 from recon.model.business_date import Grace, midnight
 from recon.model.terms import REVERSAL_SUFFIX, EntryType, InstructionKind, Reject
-from recon.proof.books_bridge import (
+from recon.proof.ledger_bridge import (
     BEFORE_WINDOW,
     OTHER_ACCOUNTS,
-    Books,
-    arrived_books,
+    LedgerSteps,
     rejected_sums,
+    steps_of_arrived,
     sums_by_type,
 )
 from recon.proof.night_tables import frame_of_table, table_of
 from recon.steps.runtime.environment import Environment
-from recon.steps.runtime.night_folder import LEDGER, StoredBooks, sums_of_entries
+from recon.steps.runtime.night_folder import LEDGER, StoredLedger, sums_of_entries
 from recon.steps.runtime.window import (
     ENTRIES,
     OF_WINDOW,
@@ -57,7 +57,7 @@ _IN_MONEY = (
 
 
 def chosen_entries(
-    books: StoredBooks,
+    ledger: StoredLedger,
     *,
     sources: Sources,
     moves: pd.DataFrame,
@@ -65,20 +65,20 @@ def chosen_entries(
     rules: Rules,
 ) -> Bools:
     """Marks the rows of the ledger that are in the window, or book payouts of this night."""
-    days, since = sources.settled, ledger_start(books.run, rules=rules)
+    days, since = sources.settled, ledger_start(ledger.run, rules=rules)
     begins = None
     if days is not None:
         begins = midnight(date.fromisoformat(days.first), zone=rules.business_calendar.zone)
-    kept = np.zeros(books.rows, np.bool_)
-    for part in in_window(books.frames(OF_WINDOW), since=since, asked=asked, settled_from=begins):
+    kept = np.zeros(ledger.rows, np.bool_)
+    for part in in_window(ledger.frames(OF_WINDOW), since=since, asked=asked, settled_from=begins):
         kept[part["row"]] = True
-    payouts = [frame[frame["entry_type"].isin(PAYOUTS)] for frame in books.frames(_OF_PAYOUTS)]
+    payouts = [frame[frame["entry_type"].isin(PAYOUTS)] for frame in ledger.frames(_OF_PAYOUTS)]
     if not any(map(len, payouts)):
         return kept
     booked = pd.concat(payouts, ignore_index=True)
     named = [
         frame[kept[frame["row"]] & is_among(frame["entry_id"], booked["entry_id"])]
-        for frame in books.frames(["entry_id"])
+        for frame in ledger.frames(["entry_id"])
     ]
     named_rows = pd.concat(named, ignore_index=True)
     chosen = with_payouts(
@@ -117,15 +117,15 @@ class ChosenEntries:
         """The marked entries with the file's columns, in the order of the ledger."""
         schema = SCHEMAS[LEDGER].columns
         with environment.store.reading() as connection:
-            batches = StoredBooks(connection, run, environment).batches(schema.names)
+            batches = StoredLedger(connection, run, environment).batches(schema.names)
             tables = [rows.filter(pa.array(own)).cast(schema) for rows, own in self._with(batches)]
         if self.before.order_nos:
             tables = [table_of(self._whole(frame_of_table(rows)), name=LEDGER) for rows in tables]
         return pa.concat_tables([schema.empty_table(), *tables]).unify_dictionaries()
 
     def arrived(
-        self, books: StoredBooks, *, refused: Sequence[Reject]
-    ) -> tuple[dict[str, int], Books]:
+        self, ledger: StoredLedger, *, refused: Sequence[Reject]
+    ) -> tuple[dict[str, int], LedgerSteps]:
         """Of all entries read: rows that each step removes (negative), and the steps in money.
 
         `refused` are rejected rows of any account.
@@ -134,27 +134,27 @@ class ChosenEntries:
         names = ("extract", "entries", "recent", "whole")
         sums = {name: Counter[tuple[str, str]]() for name in names}
         # Rejected entries count on both sides: here as summed up by the database.
-        file = Counter(journal_rows.rejected_sums(books.connection, books.run.run_id))
-        for table, own in self._with(books.batches(_IN_MONEY)):
+        file = Counter(journal_rows.rejected_sums(ledger.connection, ledger.run.run_id))
+        for table, own in self._with(ledger.batches(_IN_MONEY)):
             every = frame_of_table(table)
             file.update(sums_of_entries(table))
-            ours = every[books.are_own(every)]
+            ours = every[ledger.are_own(every)]
             recent = every[own]
             whole = self._whole(recent)
             for counter, frame in zip(sums.values(), (every, ours, recent, whole), strict=True):
                 counter.update(sums_by_type(frame))
             steps[OTHER_ACCOUNTS] += len(ours) - len(every)
             steps[BEFORE_WINDOW] += len(whole) - len(ours)
-        return steps, arrived_books(file, rejected=rejected_sums(refused), **sums)
+        return steps, steps_of_arrived(file, rejected=rejected_sums(refused), **sums)
 
-    def older(self, books: StoredBooks) -> tuple[LeftOut, ...]:
+    def older(self, ledger: StoredLedger) -> tuple[LeftOut, ...]:
         """The sums of entries that are older than the window and whose orders were not queried.
 
         An entry with the id of one that is compared is not among them. Those ids are found by
         hashes: all texts at once would take three times the memory.
         """
         prints: tuple[list[Labels], list[Labels]] = ([], [])
-        for frame in books.frames(["entry_id"]):
+        for frame in ledger.frames(["entry_id"]):
             each, own = numbers_of(frame["entry_id"]), self.kept[frame["row"]]
             prints[0].append(each[own])
             prints[1].append(each[~own])
@@ -162,11 +162,11 @@ class ChosenEntries:
             return ()
         shared = np.intersect1d(np.concatenate(prints[0]), np.concatenate(prints[1]))
         known = set[str]()
-        for frame in books.frames(["entry_id"]) if len(shared) else ():
+        for frame in ledger.frames(["entry_id"]) if len(shared) else ():
             is_shared = np.isin(numbers_of(frame["entry_id"]), shared)
             known |= {*frame["entry_id"][is_shared & self.kept[frame["row"]]]}
         counts, sums = Counter[str](), Counter[str]()
-        for frame in books.frames([*LEDGER_COLUMNS]):
+        for frame in ledger.frames([*LEDGER_COLUMNS]):
             is_old = ~self.kept[frame["row"]] & ~is_among(frame["entry_id"], known)
             currency, _, net = left_behind(frame[is_old])
             for left in left_out(ENTRIES, currency=currency, net=net):

@@ -34,7 +34,7 @@ from recon.matching.sides.gateway_side import shown
 from recon.matching.sides.settlement_side import PAY_OUT
 from recon.model.terms import KeyAnswer, Quarantined, Reject, SourceFile, SourceKind
 from recon.model.uptime import give_back
-from recon.proof.books_bridge import FROM_OTHERS
+from recon.proof.ledger_bridge import FROM_OTHERS
 from recon.proof.night_tables import (
     OPENING,
     SETTLEMENT,
@@ -65,7 +65,7 @@ from recon.steps.files.store_ledger import unread_files
 from recon.steps.runtime.environment import Environment
 from recon.steps.runtime.night_folder import (
     LEDGER,
-    StoredBooks,
+    StoredLedger,
     storages_of,
 )
 from recon.steps.runtime.shown_answers import ShownAnswers
@@ -153,8 +153,8 @@ class RunReading:
         return Settlements(self.connection, self.run, storages, self.inputs.last_file)
 
     @property
-    def _books(self) -> StoredBooks:
-        return StoredBooks(self.connection, self.run, self.environment)
+    def _ledger(self) -> StoredLedger:
+        return StoredLedger(self.connection, self.run, self.environment)
 
     def asked(self) -> pa.Array:
         """Order numbers that the gateway was queried for, sorted."""
@@ -241,7 +241,7 @@ class RunReading:
             return replace(sources, ledger=None), None
         names = text_column(asked.cast(pa.large_string()))
         entries = chosen_entries(
-            self._books, sources=sources, moves=moves, asked=names, rules=self._rules
+            self._ledger, sources=sources, moves=moves, asked=names, rules=self._rules
         )
         return sources, entries
 
@@ -371,9 +371,11 @@ class RunReading:
         if chosen.entries is None:
             return replace(small, opening_balance=payments, arrived=arrived)
         refused = order_rows.rejects_of_night(connection, run, until=inputs.last_file)
-        arrived[SourceKind.LEDGER], books = chosen.entries.arrived(self._books, refused=refused)
-        balance = (*chosen.entries.older(self._books), *payments)
-        return replace(small, opening_balance=balance, arrived=arrived, books=books)
+        arrived[SourceKind.LEDGER], ledger_sums = chosen.entries.arrived(
+            self._ledger, refused=refused
+        )
+        balance = (*chosen.entries.older(self._ledger), *payments)
+        return replace(small, opening_balance=balance, arrived=arrived, ledger_sums=ledger_sums)
 
 
 @dataclass(frozen=True, slots=True)
@@ -417,7 +419,7 @@ class Selected:
         if TARIFFS in self.made and len(tariffs := self.made[TARIFFS]()):
             yield TARIFFS, tariffs
         whole = self.whole()
-        small = compared_tables(whole, rules=rules, previous=None, books=whole.books)
+        small = compared_tables(whole, rules=rules, previous=None, ledger_sums=whole.ledger_sums)
         yield from ((name, table) for name, table in small.items() if name != OPENING)
 
 
@@ -465,17 +467,17 @@ def selected_inputs(run: Run, *, inputs: Inputs, environment: Environment) -> Se
         "orders": partial(read.orders, asked, joined=joined, files=files),
         "universe": universe,
     }
-    chosen_of_books = None
+    chosen_of_ledger = None
     if entries is not None:
-        chosen_of_books = ChosenEntries(entries, before, settled is not None)
-        made[LEDGER] = partial(chosen_of_books.table, run, environment=environment)
+        chosen_of_ledger = ChosenEntries(entries, before, settled is not None)
+        made[LEDGER] = partial(chosen_of_ledger.table, run, environment=environment)
     repeats = settled.repeats if settled else NO_ROWS
 
     def whole() -> Sources:
         with environment.store.reading() as connection:
             return replace(read, connection=connection).with_steps(chosen, files=files)
 
-    chosen = Selected(small, left, joined, chosen_of_books, before, repeats, made, whole)
+    chosen = Selected(small, left, joined, chosen_of_ledger, before, repeats, made, whole)
     return chosen
 
 

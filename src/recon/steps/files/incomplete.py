@@ -76,10 +76,10 @@ def why_incomplete(result: Reconciliation, *, sources: Sources, rules: Rules) ->
 
 
 def _empty_sides(sources: Sources) -> Iterator[str]:
-    books = [file for file in sources.files if file.kind is SourceKind.LEDGER]
-    if sources.ledger is None and not books:
+    found = [file for file in sources.files if file.kind is SourceKind.LEDGER]
+    if sources.ledger is None and not found:
         yield NO_LEDGER
-    for file in books:
+    for file in found:
         if sources.ledger is None and file.sha256[: len(ABSENT)] != ABSENT:
             yield f"every row of {file.name} was refused ({file.rows_rejected})"
     if any(file.kind is SourceKind.ORDERS for file in sources.files):

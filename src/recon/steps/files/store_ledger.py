@@ -18,7 +18,7 @@ from recon.steps.files.arrivals import still_written
 from recon.steps.files.file_decisions import guarded
 from recon.steps.files.incomplete import WHOLE_FILE, absent_sha256, unread
 from recon.steps.runtime.environment import Environment
-from recon.steps.runtime.night_folder import LEDGER, bind, write_books
+from recon.steps.runtime.night_folder import LEDGER, bind, write_ledger
 from recon.store.nights import journal_rows, order_rows
 from recon.store.nights.runs import Run
 
@@ -26,7 +26,7 @@ EXTRACT_NAME = "ledger.jsonl"
 """The result of a ledger query, as a file of the archive."""
 
 
-class _Books(NamedTuple):
+class _StoredLedger(NamedTuple):
     """The ledger as it was read; only its table is in memory, no frame of all entries."""
 
     entries: pa.Table
@@ -51,7 +51,7 @@ def store_ledger(run: Run, *, environment: Environment) -> str:
     if source is None:
         return ""
     try:
-        books = _read(source, run=run, account=account, environment=environment)
+        found = _read(source, run=run, account=account, environment=environment)
     except (SourceMissingError, SourceUnreadableError) as error:
         name = source.path.name if source.path else "database"
         # One rejected row represents the ledger, so that every total and every reader includes it.
@@ -59,24 +59,24 @@ def store_ledger(run: Run, *, environment: Environment) -> str:
         with environment.store.writing() as connection:
             order_rows.insert_rejects(connection, [reject], run_id=run.run_id, file_id=None)
         return f" The ledger could not be read: {error}."
-    sealed = write_books(run, entries=books.entries, environment=environment)
+    sealed = write_ledger(run, entries=found.entries, environment=environment)
     with environment.store.writing() as connection:
-        journal_rows.save(connection, run.run_id, source=books.source_file)
-        order_rows.insert_rejects(connection, books.rejects, run_id=run.run_id, file_id=None)
+        journal_rows.save(connection, run.run_id, source=found.source_file)
+        order_rows.insert_rejects(connection, found.rejects, run_id=run.run_id, file_id=None)
         bind(connection, run, sealed=[sealed], environment=environment)
-    file, words = books.source_file, ""
-    if books.rejects:
-        first = books.rejects[0]
+    file, words = found.source_file, ""
+    if found.rejects:
+        first = found.rejects[0]
         words = (
             f" Of {file.rows_read} rows of {file.name} {file.rows_rejected} were refused, the "
             f"first in line {first.line}, {first.column}: {first.reason}."
         )
-    return words + (f" Not archived: {file.name}: {books.private}." if books.private else "")
+    return words + (f" Not archived: {file.name}: {found.private}." if found.private else "")
 
 
 def _read(
     source: LedgerSource, *, run: Run, account: AccountSettings, environment: Environment
-) -> _Books:
+) -> _StoredLedger:
     rules, archive = environment.settings.rules, account.archive
     if source.path is None:
         ledger = read_ledger(source, environment=environment.variables, rules=rules)
@@ -85,7 +85,7 @@ def _read(
             how = {"sha256": ledger.source_file.sha256, "private": ledger.private}
             private = save(Path(EXTRACT_NAME), **how, archive=archive, content=content)
         entries = table_of(ledger.entries, name=LEDGER)
-        return _Books(entries, ledger.rejects, ledger.source_file, private)
+        return _StoredLedger(entries, ledger.rejects, ledger.source_file, private)
     growing = still_written([source.path], account=account, environment=environment)
     for path, why in growing.items():
         msg = f"{path} {why}"
@@ -99,7 +99,7 @@ def _read(
     if archive is not None:
         sha256 = facts.source_file.sha256
         private = save(source.path, sha256=sha256, private=facts.private, archive=archive)
-    return _Books(entries, facts.rejects, facts.source_file, private)
+    return _StoredLedger(entries, facts.rejects, facts.source_file, private)
 
 
 def unread_files(rejects: Iterable[Reject]) -> tuple[SourceFile, ...]:

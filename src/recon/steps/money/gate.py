@@ -281,12 +281,12 @@ class Gate:
 
 
 def evaluate(
-    *, chain_problem: str, unproven_nights: Mapping[date, str], books_unread: str = ""
+    *, chain_problem: str, unproven_nights: Mapping[date, str], ledger_unread: str = ""
 ) -> Gate:
     """Return the gate decided by everything except the control totals (see `tied`).
 
     `unproven_nights` maps each date to why its release does not count ("" if there is none);
-    `books_unread` is why the ledger was not read.
+    `ledger_unread` is why the ledger was not read.
     """
     closed = f"the history does not hold: {chain_problem}" if chain_problem else ""
     held = []
@@ -298,9 +298,9 @@ def evaluate(
             f"the night of {dates} is NOT PROVEN; refunds wait until it is run again and proven, "
             "or two people release it (`recon approve --hold`)"
         )
-    if books_unread:
+    if ledger_unread:
         held.append(
-            f"the ledger was not read ({books_unread}); refunds and payouts wait until it is, "
+            f"the ledger was not read ({ledger_unread}); refunds and payouts wait until it is, "
             "captures and cancels go on"
         )
     return Gate(closed, "; ".join(held))
@@ -327,7 +327,7 @@ def gate_of(run: Run, *, environment: Environment) -> Gate:
             or endorsements.taken_away(connection)
         )
         unread = journal_rows.unread(connection, run.run_id, whole_file=WHOLE_FILE)
-    return evaluate(chain_problem=problem, unproven_nights=unproven, books_unread=unread)
+    return evaluate(chain_problem=problem, unproven_nights=unproven, ledger_unread=unread)
 
 
 def tied(gate: Gate, *, totals: Sequence[ControlTotal]) -> Gate:

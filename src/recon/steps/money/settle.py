@@ -47,7 +47,7 @@ from recon.steps.money.gate import Allowances, Gate, gate_of, halted, note_head,
 from recon.steps.money.sender import Sender, Sent
 from recon.steps.runtime.environment import Environment, held_back, seconds_left
 from recon.steps.runtime.identity import endorsements_for_signer
-from recon.steps.runtime.night_folder import StoredBooks, storages_of
+from recon.steps.runtime.night_folder import StoredLedger, storages_of
 from recon.steps.runtime.shown_answers import ShownAnswers
 from recon.store import Connection
 from recon.store.money import case_rows, instruction_rows, sending_rows
@@ -293,7 +293,7 @@ class MoneyOfRun:
         closed = case_rows.closed_payments(connection, run)
         charged_back = larger_of(
             Settlements(connection, run, storages_of(environment)).charged_back(),
-            booked=StoredBooks(connection, run, environment).charged_back(),
+            booked=StoredLedger(connection, run, environment).charged_back(),
         )
         return payments_by_order(
             (
@@ -538,15 +538,15 @@ def larger_of(
     in_files: dict[str, dict[str, int]] = defaultdict(dict)
     for (transaction_id, currency), amount in settled.items():
         in_files[transaction_id][currency] = amount
-    in_books: dict[tuple[str, str], dict[str, int]] = defaultdict(dict)
+    in_ledger: dict[tuple[str, str], dict[str, int]] = defaultdict(dict)
     for (order_no, transaction_id, currency), amount in booked.items():
-        sums = in_books["" if transaction_id else order_no, transaction_id]
+        sums = in_ledger["" if transaction_id else order_no, transaction_id]
         sums[currency] = sums.get(currency, 0) + amount
 
     def of_payment(order_no: str, transaction_id: str, currency: str, amount: int) -> int:
         account_currency = (currency, amount)
-        named = _of(in_books.get(("", transaction_id), {}), account_currency)
-        unnamed = _of(in_books.get((order_no, ""), {}), account_currency)
+        named = _of(in_ledger.get(("", transaction_id), {}), account_currency)
+        unnamed = _of(in_ledger.get((order_no, ""), {}), account_currency)
         return max(_of(in_files.get(transaction_id, {}), account_currency), named + unnamed)
 
     return of_payment

@@ -32,7 +32,7 @@ from recon.steps.files.lost_facts import reading_lost_facts
 from recon.steps.files.store_ledger import store_ledger
 from recon.steps.runtime import shown_answers
 from recon.steps.runtime.environment import Environment, seconds_left
-from recon.steps.runtime.night_folder import StoredBooks, StoredResult, storages_of
+from recon.steps.runtime.night_folder import StoredLedger, StoredResult, storages_of
 from recon.steps.runtime.predecessor import previous_night
 from recon.steps.runtime.shown_answers import (
     Moment,
@@ -227,9 +227,9 @@ def _booked(connection: Connection, run: Run, *, environment: Environment) -> It
     """Yield orders in the ledger within the window; older entries name no new ones."""
     if journal_rows.source_of(connection, run.run_id) is None:
         return
-    books = StoredBooks(connection, run, environment).frames(OF_WINDOW)
+    ledger = StoredLedger(connection, run, environment).frames(OF_WINDOW)
     since = ledger_start(run, rules=environment.settings.rules)
-    for entries in in_window(books, since=since, asked=()):
+    for entries in in_window(ledger, since=since, asked=()):
         yield pa.array(entries["order_no"], pa.string())
 
 

@@ -29,7 +29,7 @@ from recon.matching.breaks.movements import with_reopened
 from recon.matching.breaks.result import BANKED, COUNTED, Reconciliation
 from recon.matching.cash.fees_charged import charged_by_pieces
 from recon.matching.cash.result import gateway_holds
-from recon.matching.causes.proposed_journals import LACKS, journal_id, not_in_the_books
+from recon.matching.causes.proposed_journals import LACKS, journal_id, not_in_ledger
 from recon.matching.frames.sources import (
     GATEWAY_COLUMNS,
     SETTLEMENT_COLUMNS,
@@ -58,7 +58,7 @@ from recon.model.resolutions import Import, StoredAnswer
 from recon.model.terms import REVERSAL_SUFFIX, EntryType, KeyAnswer
 from recon.model.uptime import give_back
 from recon.privacy.own_files import make_folder
-from recon.proof.books_bridge import BOOK_STEPS, Books, bridge_of
+from recon.proof.ledger_bridge import LEDGER_STEPS, LedgerSteps, bridge_of
 from recon.proof.night_tables import (
     FRAMES,
     TARIFFS,
@@ -70,9 +70,9 @@ from recon.proof.totals_in_sql import SHEETS, sql_files
 from recon.steps.approvals.people import attention
 from recon.steps.approvals.sign_off import notes_on
 from recon.steps.compare.inputs import frozen_inputs, vanished_reported
+from recon.steps.compare.night_totals import results_at
 from recon.steps.compare.result_files import write_claims
 from recon.steps.compare.rules_change import MOVED_BY_RULES
-from recon.steps.compare.second_proof import results_at
 from recon.steps.compare.sheets_proven import SheetTotals, held_against, with_t13
 from recon.steps.compare.shown_breaks import severe_breaks
 from recon.steps.compare.stored_sources import small_of_night
@@ -130,7 +130,7 @@ class ShownSources:
     """Complete except for its frames: orders whose key occurs twice; ledger entries of that kind
     and, with settlement lines, fees; one answer row per kind; summed settlement lines; no
     universe."""
-    books: Books
+    ledger_sums: LedgerSteps
     vanished: pd.DataFrame
     """With the columns VANISHED_COLUMNS."""
     night: SealedNight
@@ -169,7 +169,7 @@ def shown_sources(night: SealedNight) -> ShownSources:
         settlement=None if lines is None else _summed(night, of=lines),
     )
     vanished = frame_of((), columns=VANISHED_COLUMNS) if previous is None else previous.vanished
-    return ShownSources(shown, _books_of(night.table("steps")), vanished, night)
+    return ShownSources(shown, _ledger_steps(night.table("steps")), vanished, night)
 
 
 def _with_brands(night: SealedNight) -> Iterator[pd.DataFrame]:
@@ -240,13 +240,13 @@ def _answer_texts(night: SealedNight) -> list[str]:
     return sorted(terms)
 
 
-def _books_of(steps: pa.Table) -> Books:
+def _ledger_steps(steps: pa.Table) -> LedgerSteps:
     """Return every step of the ledger's sums by currency, as the comparison sealed them."""
     rows = [row for row in steps.to_pylist() if row["way"] == "books"]
-    books: dict[str, dict[str, int]] = {row["currency"]: {} for row in rows}
-    for row in sorted(rows, key=lambda row: BOOK_STEPS.index(row["step"])):
-        books[row["currency"]][row["step"]] = row["number"]
-    return dict(sorted(books.items()))
+    ledger_sums: dict[str, dict[str, int]] = {row["currency"]: {} for row in rows}
+    for row in sorted(rows, key=lambda row: LEDGER_STEPS.index(row["step"])):
+        ledger_sums[row["currency"]][row["step"]] = row["number"]
+    return dict(sorted(ledger_sums.items()))
 
 
 def skipped_nights(run: Run, *, environment: Environment) -> list[str]:
@@ -442,7 +442,7 @@ def figures_of(run: Run, *, result: Reconciliation, environment: Environment) ->
         rejects=sources.rejects,
         quarantined=sources.quarantined,
         bridge=bridge_of(sources),
-        books=shown.books,
+        ledger_sums=shown.ledger_sums,
         attention=_needs_a_person(run, result=result, answers=answers, environment=environment),
         not_covered=(*result.not_covered, *uncovered),
         ledger_covered=sources.ledger is not None,
@@ -464,7 +464,7 @@ def _handed_out(
     result: Reconciliation, *, sources: Sources, environment: Environment
 ) -> tuple[HandedOut, ...]:
     """Journals exported before the run read its inputs that its ledger does not show yet."""
-    waiting = not_in_the_books(result.effects, exported=sources.exported)
+    waiting = not_in_ledger(result.effects, exported=sources.exported)
     names = {
         journal_id(export.break_id, export.currency, version=export.version): export
         for export in waiting
@@ -706,7 +706,7 @@ def write_proof(
     elif runs.digest_of_text(saved) == result.rules_digest:
         rules.append(Document(RULES, json.dumps(json.loads(saved), indent=2).encode()))
     # The SQL statements that prove the night name the files at their places in its folder.
-    texts = sql_files(moved=night.moved, banks=night.has(COUNTED), books=night.has(BANKED))
+    texts = sql_files(moved=night.moved, banks=night.has(COUNTED), bank_booked=night.has(BANKED))
     parts: list[Part] = [
         *rows_of([("totals", totals_table(result.control_totals)), ("sheets", sheets)]),
         *rules,

@@ -562,7 +562,7 @@ def _shown(total: ControlTotal) -> str:
 
 LEDGER = "ledger"
 """The one file of the step, with the schema of compared entries."""
-BOOKS_UNREAD = f"the ledger of the night {NOT_READ}"
+LEDGER_UNREAD = f"the ledger of the night {NOT_READ}"
 _TAKEN_BACK = (
     *("merchant_id", "account_id", "order_no", "transaction_id", "entry_type"),
     *("currency", "amount", "transaction_currency", "transaction_amount"),
@@ -580,7 +580,7 @@ def sums_of_entries(table: pa.Table) -> dict[tuple[str, str], int]:
     return {(row["entry_type"], row["currency"]): row["amount_sum"] for row in rows}
 
 
-def write_books(run: Run, *, entries: pa.Table, environment: Environment) -> Sealed:
+def write_ledger(run: Run, *, entries: pa.Table, environment: Environment) -> Sealed:
     """Write the ledger that a run read, in its schema; the caller links it with its source.
 
     Raises:
@@ -599,7 +599,7 @@ def write_books(run: Run, *, entries: pa.Table, environment: Environment) -> Sea
 
 
 @dataclass(frozen=True, slots=True)
-class StoredBooks:
+class StoredLedger:
     """The ledger as a run read it.
 
     Its members raise ArchiveError where the file cannot be reached, or is not the one that the
@@ -626,7 +626,7 @@ class StoredBooks:
         """Some columns of the entries in their order, in batches of rows."""
         storage, sealed, name = self._place()
         with (
-            reachable(storage, doing=BOOKS_UNREAD),
+            reachable(storage, doing=LEDGER_UNREAD),
             opened_file(storage, sealed, name=name) as file,
         ):
             path = f"{sealed.folder}/{name}"
@@ -670,13 +670,13 @@ class StoredBooks:
         Taken from the ledger that the run read itself, else from the newest that any run of the
         account read; reversals are subtracted.
         """
-        books, run = self, self.run
+        of_run, run = self, self.run
         # Asks the history: a changed row that hides this run's own reading has no effect.
         if not self._bound():
             run_id = journal_rows.newest_reader(self.connection, run)
             if run_id is None:
                 return {}
-            books = replace(self, run=runs.get(self.connection, run_id))
+            of_run = replace(self, run=runs.get(self.connection, run_id))
         kind = EntryType.CHARGEBACK.value
         wanted = {
             "merchant_id": [run.merchant_id],
@@ -684,7 +684,7 @@ class StoredBooks:
             "entry_type": [kind, kind + REVERSAL_SUFFIX],
         }
         sums: Counter[tuple[str, str, str]] = Counter()
-        for table in books.batches(_TAKEN_BACK):
+        for table in of_run.batches(_TAKEN_BACK):
             rows = table
             for name, words in wanted.items():
                 among = pa.array(words)
@@ -705,13 +705,13 @@ class StoredBooks:
         bound = self._bound()
         if not bound:
             msg = (
-                f"the history binds no books of run {self.run.run_id}, though its row says that it "
-                "read some: put back a backup of the database"
+                f"the history binds no ledger of run {self.run.run_id}, though its row says that "
+                "it read some: put back a backup of the database"
             )
             raise ArchiveBrokenError(msg)
         refuse_let_go(self.connection, self.run.run_id)
         storage = storage_of(self.run, environment=self.environment)
-        return storage, bound_step(storage, bound[-1], doing=BOOKS_UNREAD), f"{LEDGER}.parquet"
+        return storage, bound_step(storage, bound[-1], doing=LEDGER_UNREAD), f"{LEDGER}.parquet"
 
 
 @dataclass(frozen=True)

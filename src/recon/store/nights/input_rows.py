@@ -152,7 +152,7 @@ WRITE_OFFS, TAKEN_OVER = "write-offs", "taken over"
 def taken_over(connection: Connection, run: Run) -> dict[str, tuple[str, int]] | None:
     """Return write-offs that an account's ledger had before any could be agreed here.
 
-    Entry id -> currency and minor units, as the first finished live night that compared its books
+    Entry id -> currency and minor units, as the first finished live night that compared its ledger
     found them; None when there was no such night yet.
     """
     for link in links_of(connection, [id_of(*run.account)], entity=WRITE_OFFS):

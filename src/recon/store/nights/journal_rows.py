@@ -16,7 +16,7 @@ from recon.store.nights.runs import Run
 from recon.store.schema import exported_journal, reject, run, run_source
 from recon.store.schema.columns import Owner, in_account
 
-_BOOKS = run_source.c.kind == SourceKind.LEDGER
+_OF_LEDGER = run_source.c.kind == SourceKind.LEDGER
 _REFUSED = (reject.c.kind == SourceKind.LEDGER, reject.c.file_id.is_(None))
 _NAMES = tuple(name for name in SourceFile.__dataclass_fields__ if name != "kind")
 
@@ -31,7 +31,7 @@ def save(connection: Connection, run_id: str, *, source: SourceFile) -> None:
 def source_of(connection: Connection, run_id: str) -> SourceFile | None:
     """Return from what a run read its ledger; None if it read none."""
     columns = (run_source.c[name] for name in _NAMES)
-    own = select(*columns).where(run_source.c.run_id == run_id, _BOOKS)
+    own = select(*columns).where(run_source.c.run_id == run_id, _OF_LEDGER)
     row = connection.execute(own).mappings().one_or_none()
     return None if row is None else SourceFile(kind=SourceKind.LEDGER, **row)
 
@@ -80,7 +80,7 @@ def newest_reader(connection: Connection, owner: Owner) -> str | None:
     return connection.scalar(
         select(run.c.run_id)
         .join(run_source, run_source.c.run_id == run.c.run_id)
-        .where(_BOOKS, *in_account(run, owner))
+        .where(_OF_LEDGER, *in_account(run, owner))
         .order_by(run.c.started_at.desc())
         .limit(1)
     )
@@ -120,7 +120,7 @@ def note_booked(connection: Connection, run: Run, *, shown: Iterable[Exported]) 
 
 def states(connection: Connection, journal_ids: Iterable[str]) -> dict[str, str]:
     """Map the ids of exported journals to `exported` or, once a ledger shows them, `booked`."""
-    out = {each.journal_id for each in not_seen_in_the_books(connection)}
+    out = {each.journal_id for each in not_seen_in_ledger(connection)}
     known = handed_out(connection, journal_ids)
     return {each: "exported" if each in out else "booked" for each in known}
 
@@ -139,7 +139,7 @@ class Out:
     exported_at: datetime
 
 
-def not_seen_in_the_books(connection: Connection) -> list[Out]:
+def not_seen_in_ledger(connection: Connection) -> list[Out]:
     """Return exported journals of all accounts that no night's ledger shows yet."""
     return _out(connection, exported_journal.c.booked_in == "")
 

@@ -19,7 +19,7 @@ from recon.archive.schemas import SCHEMAS
 from recon.matching.frames.sources import ORDER_COLUMNS, LoadCounts
 from recon.model.nights import Account
 from recon.model.terms import SourceKind
-from recon.proof.books_bridge import (
+from recon.proof.ledger_bridge import (
     BEFORE_WINDOW,
     KNOWN_BEFORE,
     OTHER_ACCOUNTS,

@@ -27,7 +27,7 @@ from recon.model.errors import (
     SourceUnreadableError,
 )
 from recon.model.terms import SourceKind
-from tests.recon.files.whole_read import read_books
+from tests.recon.files.whole_read import read_ledgers
 
 COLUMNS = "entry_id,merchant_id,account_id,order_no,entry_type,currency,amount,booked_at"
 ROW = ("E-1", "100042", "100042001", "A-1", "capture", "EUR", "10.00", "2026-01-05T10:00:00Z")
@@ -49,8 +49,8 @@ def test_a_file_and_a_query_give_the_same_entries(tmp_path):
     path = tmp_path / "ledger.csv"
     path.write_text(f"{COLUMNS}\n{','.join(ROW)}\n")
     source = LedgerSource(url=SecretStr(database(tmp_path, ROW)), query=QUERY)
-    of_query, _, counted = read_books(source, environment={}, rules=Rules())[:3]
-    of_file, rejects, _ = read_books(LedgerSource(path=path), environment={}, rules=Rules())[:3]
+    of_query, _, counted = read_ledgers(source, environment={}, rules=Rules())[:3]
+    of_file, rejects, _ = read_ledgers(LedgerSource(path=path), environment={}, rules=Rules())[:3]
     assert rejects == ()
     assert of_query.drop(columns="source").equals(of_file.drop(columns="source"))
     assert {name: str(kind) for name, kind in of_query.dtypes.items()} == LEDGER_COLUMNS
@@ -60,19 +60,19 @@ def test_a_file_and_a_query_give_the_same_entries(tmp_path):
 def test_times_of_a_query_without_an_offset_are_of_the_ledgers_zone(tmp_path):
     """A database that keeps local time says nothing of its zone: the settings do."""
     row = (*ROW[:-1], "2026-01-05 10:00:00")
-    books = {"url": database(tmp_path, row), "query": QUERY}
+    ledger_source = {"url": database(tmp_path, row), "query": QUERY}
     tokyo = Rules.of({"calendar": {"timezone": "Asia/Tokyo"}}, source="rules.toml")
 
     hours = [
-        read_books(LedgerSource.model_validate(source), environment={}, rules=tokyo)
+        read_ledgers(LedgerSource.model_validate(source), environment={}, rules=tokyo)
         .entries["booked_at"][0]
         .hour
-        for source in (books, {**books, "zone": "Asia/Kolkata"})
+        for source in (ledger_source, {**ledger_source, "zone": "Asia/Kolkata"})
     ]
 
     assert hours == [1, 4]
     with pytest.raises(ValidationError, match="Asia/Nowhere"):
-        LedgerSource.model_validate({**books, "zone": "Asia/Nowhere"})
+        LedgerSource.model_validate({**ledger_source, "zone": "Asia/Nowhere"})
 
 
 def test_tables_have_the_columns_that_the_engine_reads():
@@ -92,34 +92,34 @@ def test_columns_may_be_mapped(tmp_path):
     path = tmp_path / "ledger.csv"
     path.write_text(f"{COLUMNS.replace('entry_id', 'journal')}\n{','.join(ROW)}\n")
     source = LedgerSource(path=path, columns={"entry_id": "journal"})
-    assert read_books(source, environment={}, rules=Rules())[0]["entry_id"].tolist() == ["E-1"]
+    assert read_ledgers(source, environment={}, rules=Rules())[0]["entry_id"].tolist() == ["E-1"]
     lacking = LedgerSource(path=path, columns={"entry_id": "journal", "transaction_id": "txn"})
     with pytest.raises(SourceUnreadableError, match="lacks the column txn"):
-        read_books(lacking, environment={}, rules=Rules())
+        read_ledgers(lacking, environment={}, rules=Rules())
     wrong = LedgerSource(path=path, columns={"entry": "journal"})
     with pytest.raises(ConfigurationError, match=r"columns\.entry is none of the columns entry_id"):
-        read_books(wrong, environment={}, rules=Rules())
+        read_ledgers(wrong, environment={}, rules=Rules())
 
 
 def test_the_address_may_stand_in_the_environment(tmp_path):
     """A variable holds the address with its password; without it the configuration is wrong."""
     source = LedgerSource(url_env="BOOKS_URL", query=QUERY)
     variables = {"BOOKS_URL": database(tmp_path, ROW)}
-    assert len(read_books(source, environment=variables, rules=Rules())[0]) == 1
+    assert len(read_ledgers(source, environment=variables, rules=Rules())[0]) == 1
     with pytest.raises(ConfigurationError, match="BOOKS_URL, the ledger's address, is not set"):
-        read_books(source, environment={}, rules=Rules())
+        read_ledgers(source, environment={}, rules=Rules())
 
 
 def test_an_absent_ledger_is_told_by_its_kind(tmp_path):
     """A missing file is a usage error, a missing database or column a ledger that is not there."""
     with pytest.raises(SourceMissingError):
-        read_books(LedgerSource(path=tmp_path / "l.csv"), environment={}, rules=Rules())
+        read_ledgers(LedgerSource(path=tmp_path / "l.csv"), environment={}, rules=Rules())
     source = LedgerSource(url=SecretStr(f"sqlite:///{tmp_path / 'no.db'}"), query=QUERY)
     with pytest.raises(SourceUnreadableError, match=r"ledger sqlite .*no\.db does not exist"):
-        read_books(source, environment={}, rules=Rules())
+        read_ledgers(source, environment={}, rules=Rules())
     short = LedgerSource(url=SecretStr(database(tmp_path)), query="select entry_id from entry")
     with pytest.raises(SourceUnreadableError, match="lacks the columns merchant_id"):
-        read_books(short, environment={}, rules=Rules())
+        read_ledgers(short, environment={}, rules=Rules())
 
 
 @pytest.mark.parametrize(

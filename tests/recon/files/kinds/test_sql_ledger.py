@@ -31,7 +31,7 @@ def extract(address: str, *, query: str, wanted: frozenset[str], amount: str = "
 
 
 @pytest.fixture(scope="session")
-def books_url() -> Iterator[str]:
+def ledger_url() -> Iterator[str]:
     """A PostgreSQL server for the merchant's books."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # its import asks for XDG_RUNTIME_DIR
@@ -45,7 +45,7 @@ def books_url() -> Iterator[str]:
 
 
 @pytest.fixture
-def books(tmp_path: Path) -> Path:
+def ledger_source(tmp_path: Path) -> Path:
     """An SQLite ledger of a table `t` without rows: a is text, b is numeric."""
     path = tmp_path / "books.sqlite"
     with closing(sqlite3.connect(path)) as connection:
@@ -60,9 +60,9 @@ def fill(path: Path, *rows: tuple[object, object]) -> str:
     return f"sqlite:///{path}"
 
 
-def test_the_extract_does_not_depend_on_the_order_of_rows(books):
+def test_the_extract_does_not_depend_on_the_order_of_rows(ledger_source):
     """The same rows give the same lines and the same hash in any order."""
-    url = fill(books, ("x", 1), ("w", 2), ("w", 1))
+    url = fill(ledger_source, ("x", 1), ("w", 2), ("w", 1))
     first = extract(url, query="select a, b from t order by a", wanted=AB)
     second = extract(url, query="select a, b from t order by b desc;", wanted=AB)
     assert first.sha256 == second.sha256
@@ -70,28 +70,30 @@ def test_the_extract_does_not_depend_on_the_order_of_rows(books):
     assert first.lines.tolist() == [2, 3, 4]
 
 
-def test_numeric_columns_of_sqlite_are_exact_decimals(books):
+def test_numeric_columns_of_sqlite_are_exact_decimals(ledger_source):
     """Beside fractions whole numbers are amounts; alone they could be minor units and are not."""
-    table = extract(fill(books, ("x", 10.5), ("y", 10)), query="select a, b from t", wanted=AB)
+    table = extract(
+        fill(ledger_source, ("x", 10.5), ("y", 10)), query="select a, b from t", wanted=AB
+    )
     assert table.columns["b"].to_pylist() == ["10.5", "10"]
     assert table.numbers["b"].to_pylist() == [True, True]
-    endless = extract(fill(books), query="select a, 9e999 as b from t", wanted=AB)
+    endless = extract(fill(ledger_source), query="select a, 9e999 as b from t", wanted=AB)
     assert endless.columns["b"].to_pylist() == ["Infinity"] * 2
-    alone = extract(fill(books), query="select a, b from t where a = 'y'", wanted=AB)
+    alone = extract(fill(ledger_source), query="select a, b from t where a = 'y'", wanted=AB)
     assert "b" not in alone.numbers
 
 
-def test_a_query_cannot_write(books):
+def test_a_query_cannot_write(ledger_source):
     """The ledger is not ours: whatever the configuration says, it is only read."""
-    url = fill(books, ("x", 1))
+    url = fill(ledger_source, ("x", 1))
     with pytest.raises(SourceUnreadableError, match="attempt to write a readonly database"):
         extract(url, query="delete from t returning a, b", wanted=AB)
     assert extract(url, query="select a, b from t", wanted=AB).rows_read == 1
 
 
-def test_a_colon_or_comment_in_a_query_is_just_that(books):
+def test_a_colon_or_comment_in_a_query_is_just_that(ledger_source):
     """Casts, times and comments at the end need no escaping."""
-    url = fill(books, ("12:30", 1))
+    url = fill(ledger_source, ("12:30", 1))
     query = "select a, b from t where a = '12:30' and a <> ':no' -- all"
     assert extract(url, query=query, wanted=AB).rows_read == 1
 
@@ -106,18 +108,18 @@ def test_a_colon_or_comment_in_a_query_is_just_that(books):
         ('select a, b as "t.b" from t', "gives a column 't.b'; name it without a point"),
     ],
 )
-def test_a_query_that_gives_no_table_is_told(books, query, told):
+def test_a_query_that_gives_no_table_is_told(ledger_source, query, told):
     """The database's own words, on one line, and that nothing was taken."""
     with pytest.raises(SourceUnreadableError, match=told) as error:
-        extract(fill(books, ("x", 1)), query=query, wanted=AB)
+        extract(fill(ledger_source, ("x", 1)), query=query, wanted=AB)
     assert "\n" not in str(error.value)
 
 
-def test_a_ledger_that_counts_differently_is_refused(books, monkeypatch):
+def test_a_ledger_that_counts_differently_is_refused(ledger_source, monkeypatch):
     """The count is asked independently of the rows; both must agree."""
     monkeypatch.setattr(sql_ledger, "_asked", lambda *_: 7)
     with pytest.raises(SourceUnreadableError, match="gave 1 rows and counted 7"):
-        extract(fill(books, ("x", 1)), query="select a, b from t", wanted=AB)
+        extract(fill(ledger_source, ("x", 1)), query="select a, b from t", wanted=AB)
 
 
 def counting_after(monkeypatch: pytest.MonkeyPatch, book: Callable[[], object]) -> None:
@@ -132,12 +134,12 @@ def counting_after(monkeypatch: pytest.MonkeyPatch, book: Callable[[], object]) 
     monkeypatch.setattr(sql_ledger, "_asked", count)
 
 
-def test_sqlite_is_read_in_one_snapshot(books, monkeypatch):
+def test_sqlite_is_read_in_one_snapshot(ledger_source, monkeypatch):
     """What is booked between the rows and their count belongs to neither."""
-    url = fill(books, ("x", 1))
-    with closing(sqlite3.connect(books)) as connection:
+    url = fill(ledger_source, ("x", 1))
+    with closing(sqlite3.connect(ledger_source)) as connection:
         connection.execute("pragma journal_mode = wal")
-    counting_after(monkeypatch, lambda: fill(books, ("y", 2)))
+    counting_after(monkeypatch, lambda: fill(ledger_source, ("y", 2)))
     first, second = (
         extract(url, query="select a, b from t", wanted=AB, amount="b").rows_read for _ in "12"
     )
@@ -147,9 +149,9 @@ def test_sqlite_is_read_in_one_snapshot(books, monkeypatch):
 @pytest.mark.parametrize(
     "cells", [("10.5", "-0.25"), (10.5, 7), (3, 4), ("10.50", None), (0.1, 0.2), (1.005, 33.335)]
 )
-def test_a_ledger_that_sums_differently_is_refused(books, monkeypatch, cells):
+def test_a_ledger_that_sums_differently_is_refused(ledger_source, monkeypatch, cells):
     """The database's own total must be that of the rows, however it keeps them; else nothing is."""
-    url = fill(books, ("x", cells[0]), ("y", cells[1]))
+    url = fill(ledger_source, ("x", cells[0]), ("y", cells[1]))
     assert extract(url, query="select a, b from t;", wanted=AB, amount="b").rows_read == 2
     summed = sql_ledger._summed
     monkeypatch.setattr(sql_ledger, "_summed", lambda *a, **n: summed(*a, **n) + 1)
@@ -157,17 +159,17 @@ def test_a_ledger_that_sums_differently_is_refused(books, monkeypatch, cells):
         extract(url, query="select a, b from t", wanted=AB, amount="b")
 
 
-def test_what_is_no_amount_is_a_matter_of_its_row(books):
+def test_what_is_no_amount_is_a_matter_of_its_row(ledger_source):
     """A ledger with a bad amount is not refused whole: its row will be."""
-    url = fill(books, ("x", "ten"), ("y", "10.00"))
+    url = fill(ledger_source, ("x", "ten"), ("y", "10.00"))
     assert extract(url, query="select a, b from t", wanted=AB, amount="b").rows_read == 2
 
 
-def test_the_number_of_entries_is_bounded(books, monkeypatch):
+def test_the_number_of_entries_is_bounded(ledger_source, monkeypatch):
     """A query that forgets its condition does not fill the memory."""
     monkeypatch.setattr(sql_ledger, "ROWS_MAX", 2)
     with pytest.raises(SourceUnreadableError, match="more than 2 rows"):
-        extract(fill(books, *[("x", 1)] * 3), query="select a, b from t", wanted=AB)
+        extract(fill(ledger_source, *[("x", 1)] * 3), query="select a, b from t", wanted=AB)
 
 
 def test_an_address_is_never_shown_with_its_password():
@@ -184,9 +186,9 @@ def test_an_address_is_never_shown_with_its_password():
 
 @pytest.mark.postgresql
 @pytest.mark.parametrize("scheme", ["postgresql", "postgres", "postgresql+psycopg"])
-def test_the_address_of_postgresql_is_taken_as_people_write_it(books_url, scheme):
+def test_the_address_of_postgresql_is_taken_as_people_write_it(ledger_url, scheme):
     """No way of writing the same address asks for a driver that is not there."""
-    address = books_url.replace("postgresql+psycopg", scheme, 1)
+    address = ledger_url.replace("postgresql+psycopg", scheme, 1)
 
     assert extract(address, query="select 'x' as a, 'y' as b", wanted=AB).rows_read == 1
 
@@ -202,16 +204,16 @@ def test_a_database_without_a_driver_is_named(address):
 
 
 @pytest.mark.postgresql
-def test_postgresql_is_read_in_one_snapshot(books_url, monkeypatch):
+def test_postgresql_is_read_in_one_snapshot(ledger_url, monkeypatch):
     """What is booked between the rows and their count belongs to neither."""
-    server = books_url.replace("+psycopg", "")
+    server = ledger_url.replace("+psycopg", "")
     with psycopg.connect(server, autocommit=True) as owner:
         owner.execute("create table entry (a text, b numeric(12, 2))")
         booked = "insert into entry values ('x', 1.50)"
         owner.execute(booked)
         counting_after(monkeypatch, lambda: owner.execute(booked))
         found = [
-            extract(books_url, query="select a, b from entry", wanted=AB, amount="b").rows_read
+            extract(ledger_url, query="select a, b from entry", wanted=AB, amount="b").rows_read
             for _ in "12"
         ]
         owner.execute("drop table entry")
@@ -219,23 +221,23 @@ def test_postgresql_is_read_in_one_snapshot(books_url, monkeypatch):
 
 
 @pytest.mark.postgresql
-def test_postgresql_is_read_by_one_who_cannot_write(books_url, monkeypatch):
+def test_postgresql_is_read_by_one_who_cannot_write(ledger_url, monkeypatch):
     """Numerics are exact and summed twice; writes and double precision are refused."""
     query = "select 'E:1'::text as a, 10.50::numeric(12,2) as b union all select 'E:0', null"
-    table = extract(books_url, query=query, wanted=AB)
+    table = extract(ledger_url, query=query, wanted=AB)
     assert table.columns["a"].to_pylist() == ["E:0", "E:1"]
     assert table.columns["b"].to_pylist() == ["", "10.50"]
     assert table.numbers["b"].to_pylist() == [False, True]
     summed = sql_ledger._summed
     for kind in ("numeric", "text", "bigint"):
         typed = f"select 'x' as a, 7::{kind} as \"Sum\" union all select 'y', null"
-        extract(books_url, query=typed, wanted=frozenset({"a", "Sum"}), amount="Sum")
+        extract(ledger_url, query=typed, wanted=frozenset({"a", "Sum"}), amount="Sum")
     monkeypatch.setattr(sql_ledger, "_summed", lambda *a, **n: summed(*a, **n) + 1)
     with pytest.raises(SourceUnreadableError, match="gave amounts of 10500 thousandths"):
-        extract(books_url, query=query, wanted=AB, amount="b")
+        extract(ledger_url, query=query, wanted=AB, amount="b")
     moment = "select timestamptz '2026-01-05 10:00+02' as a, 1 as b"
-    assert extract(books_url, query=moment, wanted=AB).columns["a"][0].as_py()[-6] in "+-"
+    assert extract(ledger_url, query=moment, wanted=AB).columns["a"][0].as_py()[-6] in "+-"
     with pytest.raises(SourceUnreadableError, match="binary fractions in column 'b'"):
-        extract(books_url, query="select 'x' as a, 1.5::double precision as b", wanted=AB)
+        extract(ledger_url, query="select 'x' as a, 1.5::double precision as b", wanted=AB)
     with pytest.raises(SourceUnreadableError, match="read-only transaction"):
-        extract(books_url, query="create table x (a int)", wanted=AB)
+        extract(ledger_url, query="create table x (a int)", wanted=AB)

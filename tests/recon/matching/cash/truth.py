@@ -180,7 +180,7 @@ class Month:
                 by_group.setdefault(group, []).append((fee, cells, batch.day))
         return by_group
 
-    def book_fees(self, batches: list[Batch], *, but: str | None = None) -> None:
+    def post_fees(self, batches: list[Batch], *, but: str | None = None) -> None:
         """Each fee as it was charged, or a group's in one entry; those of one group left out."""
         for group, fees in self.groups(batches).items():
             if group == but:
@@ -189,7 +189,7 @@ class Month:
             for fee, cells, day in whole if self.chance.random() < 0.5 else fees:
                 self.book("fee", fee, day=day, **cells)
 
-    def book_reserves(self, batches: list[Batch]) -> None:
+    def post_reserves(self, batches: list[Batch]) -> None:
         """What was kept back, and what came back."""
         for batch in batches:
             self.book("reserve", batch.reserve, day=batch.day)
@@ -203,7 +203,7 @@ class Month:
     def calm(self, batches: int = 3) -> list[Batch]:
         """Batches that are booked and not yet paid out."""
         made = [self.batch() for _ in range(batches)]
-        self.book_fees(made)
+        self.post_fees(made)
         return made
 
 
@@ -229,7 +229,7 @@ def _debt_repaid(m: Month) -> None:
     m.paid(first, 0)
     second = m.batch()
     m.line(second, "adjustment", owed + 7)
-    m.book_fees([second])
+    m.post_fees([second])
     m.paid(second, second.net - owed)
 
 
@@ -239,7 +239,7 @@ def _reserve_and_back(m: Month) -> None:
     kept = m.amount()
     m.line(first, "reserve", -kept)
     m.line(third, "reserve", kept // 2)
-    m.book_reserves([first, third])
+    m.post_reserves([first, third])
     for batch in (first, second, third):
         m.paid(batch, batch.net)
 
@@ -255,7 +255,7 @@ def _young(m: Month) -> None:
 def _open_and_young(m: Month) -> None:
     """Not paid out yet, in time."""
     _even(m)
-    m.book_fees([m.batch(day=YOUNG)])
+    m.post_fees([m.batch(day=YOUNG)])
 
 
 def _written_off(m: Month) -> None:
@@ -263,7 +263,7 @@ def _written_off(m: Month) -> None:
     batches = [m.batch() for _ in range(2)]
     groups = m.groups(batches)
     group = m.chance.choice(sorted(groups))
-    m.book_fees(batches)
+    m.post_fees(batches)
     off = m.amount()
     _, cells, day = groups[group][0]
     m.book("fee", off, day=day, **cells)
@@ -301,7 +301,7 @@ def _fee_not_booked(m: Month) -> None:
     batches = [m.batch() for _ in range(3)]
     groups = m.groups(batches)
     group = m.chance.choice(sorted(groups))
-    m.book_fees(batches, but=group)
+    m.post_fees(batches, but=group)
     charged = sum(fee for fee, _, _ in groups[group])
     m.broken("FEE_NOT_BOOKED", _fees_key(m, group), -charged, charged)
     for batch in batches:
@@ -312,7 +312,7 @@ def _fee_booked_differs(m: Month) -> None:
     batches = [m.batch() for _ in range(3)]
     groups = m.groups(batches)
     group = m.chance.choice(sorted(groups))
-    m.book_fees(batches)
+    m.post_fees(batches)
     off = m.amount()
     _, cells, day = groups[group][0]
     m.book("fee", off, day=day, **cells)
@@ -346,7 +346,7 @@ def _over_released(m: Month) -> None:
     kept, over = m.amount(), m.amount()
     m.line(first, "reserve", -kept)
     m.line(second, "reserve", kept + over)
-    m.book_reserves([first, second])
+    m.post_reserves([first, second])
     m.broken("RESERVE_BOOKED_DIFFERS", f"reserves:{m.currency}", 0, over, "over_released")
     for batch in (first, second):
         m.paid(batch, batch.net)
@@ -412,7 +412,7 @@ def _payout_differs(m: Month) -> None:
     m.broken("PAYOUT_AMOUNT_MISMATCH", f"payout:{m.currency}:{second.name}", off, off)
 
 
-def _payout_of_books_only(m: Month) -> None:
+def _payout_of_ledger_only(m: Month) -> None:
     first, second = m.calm(2)
     alone = m.amount()
     for batch in (first, second):
@@ -454,7 +454,7 @@ INJECTED: Mapping[str, Callable[[Month], None]] = {
     "beyond": _beyond,
     "payout not booked": _payout_not_booked,
     "payout differs": _payout_differs,
-    "payout of books only": _payout_of_books_only,
+    "payout of books only": _payout_of_ledger_only,
     "in other money": _in_other_money,
     "unreadable in other money": _unreadable_in_other_money,
 }

@@ -513,7 +513,7 @@ def test_the_books_that_are_the_newest_keep_the_night_that_read_them(aged):
     aged.as_owner(delete(run_source).where(run_source.c.run_id != run_id))
 
     assert dates(aged) == []
-    assert f"({BUSINESS_DATE}): its books are the newest that were read" in notes(aged)
+    assert f"({BUSINESS_DATE}): its ledger is the newest that was read" in notes(aged)
 
 
 def test_answers_about_another_account_stay_while_its_money_is_open(aged):

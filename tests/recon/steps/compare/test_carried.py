@@ -203,7 +203,7 @@ def test_exports_that_overlap_are_the_one_export_of_all_their_lines(seed, tmp_pa
         assert found(result) == Counter(truth.key), truth.told
 
 
-def month(number: int, *, books: bool = True) -> Files:
+def month(number: int, *, with_ledger: bool = True) -> Files:
     """A month of one payment a day, each with a fee of 1.00, booked the next day, and a payout."""
     rows: Files = {kind: [] for kind in KINDS}
     for day in (5, 6, 7, 8):
@@ -227,7 +227,7 @@ def month(number: int, *, books: bool = True) -> Files:
         ):
             entry = {"entry_id": f"E{name}{kind}", "entry_type": kind, "amount": amount}
             rows["ledger"].append({**more, **entry, **booked})
-    if not books:
+    if not with_ledger:
         del rows["ledger"]
     return rows
 
@@ -236,7 +236,7 @@ def month(number: int, *, books: bool = True) -> Files:
 def test_books_that_begin_later_than_the_lines_show_no_false_break(fees_per, tmp_path):
     """What was settled before stands apart, with its sum, and the result says from when on."""
     rules = f'[ledger]\nfees_per = "{fees_per}"\n'
-    run(tmp_path / "first", month(10, books=False), as_of="2026-10-31", rules=rules)
+    run(tmp_path / "first", month(10, with_ledger=False), as_of="2026-10-31", rules=rules)
     before = tmp_path / "first" / "out"
     result = run(tmp_path / "second", month(11), previous=before, rules=rules)
     assert failed(result) == []
@@ -246,7 +246,7 @@ def test_books_that_begin_later_than_the_lines_show_no_false_break(fees_per, tmp
         "fees:EUR:before_books": -400,
         "payout:EUR:before_books": -4 * 4900,
     }
-    told = "fees, reserves and payouts of M/1 settled before 2026-11-05: its books begin then"
+    told = "fees, reserves and payouts of M/1 settled before 2026-11-05: its ledger begins then"
     assert told in result.not_covered
     assert [(fees.charged, fees.booked) for fees in result.gateway_holds.fees] == [(400, 400)]
 
@@ -264,7 +264,7 @@ def test_since_when_the_books_are_there_is_handed_on(tmp_path):
 
 def test_what_books_that_begin_later_lack_is_still_a_break(tmp_path):
     """A fee of their own time that nobody booked, and no more than that."""
-    run(tmp_path / "first", month(10, books=False), as_of="2026-10-31")
+    run(tmp_path / "first", month(10, with_ledger=False), as_of="2026-10-31")
     late = month(11)
     late["ledger"] = [row for row in late["ledger"] if row["entry_id"] != "E117fee"]
     result = run(tmp_path / "second", late, previous=tmp_path / "first" / "out")

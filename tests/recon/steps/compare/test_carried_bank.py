@@ -290,10 +290,10 @@ def test_what_the_books_have_of_the_bank_is_carried_on(tmp_path):
         | {"booked_at": f"2026-10-{day}T20:00Z"}
         for day in DAYS[:3]
     ]
-    books = [*files["ledger"], *took]
+    with_bank = [*files["ledger"], *took]
     whole = run(
         tmp_path / "whole",
-        {**files, "ledger": books},
+        {**files, "ledger": with_bank},
         as_of=ENDS,
         rules=rules,
         bank=tuple(statements),

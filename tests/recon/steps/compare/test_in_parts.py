@@ -31,10 +31,10 @@ from recon.workers.dask_workers import workers_of
 from tests.recon.files.s3_server import serving_s3
 from tests.recon.steps.compare.test_selection import (
     NEW,
-    books,
     opened_and_settled,
     priced,
     settled,
+    with_ledger,
 )
 from tests.recon.steps.conftest import Merchant
 from tests.recon.steps.files.test_settlement_files import line, send
@@ -90,7 +90,7 @@ def test_nights_with_a_settlement_in_parts_are_the_nights_as_a_whole(merchant, b
     reserve = {"entry_type": "reserve", "order_no": "", "transaction_id": ""}
     paid = [each for each in merchant.payments("captured") if each.currency == "EUR"][:6]
     merchant.drop("more.csv", *map(merchant.order, paid))
-    books(
+    with_ledger(
         merchant,
         *((f"C{at}", each.order_no, "capture", each.amount, NEW) for at, each in enumerate(paid)),
     )

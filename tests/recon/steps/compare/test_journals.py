@@ -12,7 +12,7 @@ from recon.model.errors import UsageError
 from recon.model.figures import NightFigures
 from recon.model.money import Money
 from recon.model.resolutions import WRITE_OFF
-from recon.month.books import WRITTEN_OFF, HandOut, export_of_night, journals_out
+from recon.month.journal_exports import WRITTEN_OFF, HandOut, export_of_night, journals_out
 from recon.steps.compare.what_if import difference
 from recon.steps.night.report import figures_of
 from recon.steps.runtime.night_folder import StoredResult

@@ -9,7 +9,7 @@ import pytest
 from python_calamine import CalamineWorkbook
 
 from recon.model.terms import Verdict
-from recon.proof import books_bridge
+from recon.proof import ledger_bridge
 from recon.steps.compare import reconcile, sealed_inputs
 from recon.store.nights import runs
 from recon.store.nights.stored_orders import StoredOrders
@@ -94,17 +94,17 @@ def test_every_step_from_the_ledger_file_to_the_ledger_compared_is_told(merchant
     assert "2 rejected rows say no sum" in text_of(merchant, sheet="Assurance")
 
 
-@pytest.mark.parametrize("lost", [books_bridge.SHARED_NUMBER, books_bridge.FILE])
+@pytest.mark.parametrize("lost", [ledger_bridge.SHARED_NUMBER, ledger_bridge.FILE])
 def test_a_step_that_is_not_told_makes_the_night_not_proven(merchant, monkeypatch, lost):
     """Money that leaves without a word leaves a difference."""
     booked(merchant)
-    whole = books_bridge.books_of
+    whole = ledger_bridge.ledger_steps
 
     def without(sources: Any, **terms: Any) -> Any:
         books = whole(sources, **terms)
         return {one: {k: v for k, v in steps.items() if k != lost} for one, steps in books.items()}
 
-    monkeypatch.setattr(reconcile, "books_of", without)
+    monkeypatch.setattr(reconcile, "ledger_steps", without)
     assert merchant.night(workbooks=workbooks()) is Verdict.NOT_PROVEN
     kept = merchant.result()
     failing = {(one.id, one.name) for one in kept.control_totals if not one.passed}

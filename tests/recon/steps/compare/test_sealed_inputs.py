@@ -14,7 +14,7 @@ from recon.sandbox import SandboxOptions
 from recon.steps.compare.rebuild import run_named
 from recon.steps.compare.stored_sources import stored_sources
 from recon.steps.night import whole_night
-from recon.steps.runtime.night_folder import bind, write_books
+from recon.steps.runtime.night_folder import bind, write_ledger
 from tests.recon.steps.conftest import (
     ON_POSTGRESQL,
     Merchant,
@@ -162,7 +162,7 @@ def test_books_that_were_read_anew_say_nothing_of_inputs_sealed_before(merchant)
         with environment.store.reading() as connection:
             run = run_named(connection, "2026-11-20")
         none = SCHEMAS["ledger"].columns.empty_table()
-        sealed = write_books(run, entries=none, environment=environment)
+        sealed = write_ledger(run, entries=none, environment=environment)
         with environment.store.writing() as connection:
             bind(connection, run, sealed=[sealed], environment=environment)
 

@@ -27,7 +27,7 @@ from recon.steps.compare.stored_sources import (
 from recon.steps.night import whole_night as night
 from recon.steps.runtime import shown_answers
 from recon.steps.runtime.environment import Environment
-from recon.steps.runtime.night_folder import StoredBooks, bind, storages_of, write_books
+from recon.steps.runtime.night_folder import StoredLedger, bind, storages_of, write_ledger
 from recon.steps.runtime.shown_answers import Moment, reply_rows
 from recon.steps.runtime.window import NOTHING_BEFORE
 from recon.store.nights import runs
@@ -70,7 +70,7 @@ def older(merchant: Merchant) -> None:
     plain(merchant)
     first, second = merchant.payments("captured")[6:8]
     merchant.drop("old.csv", merchant.order(first, ordered_at=OLD))
-    books(
+    with_ledger(
         merchant,
         ("L1", second.order_no, "capture", second.amount, OLD),
         ("L2", first.order_no, "capture", first.amount, NEW),
@@ -89,7 +89,7 @@ def settled(merchant: Merchant) -> None:
     blank = {"order_no": "", "transaction_id": "", "currency": "EUR", "gross": "0.00"}
     paid = line(one, entry_type="payout", **blank) | {"net": one.amount}
     send(merchant, "S1.csv", line(one), paid)
-    books(
+    with_ledger(
         merchant,
         ("P1", "S1", "payout", one.amount, OLD),
         ("P2", "", "payout", "77.00", NEW),
@@ -124,7 +124,7 @@ def opened(merchant: Merchant) -> None:
     path = merchant.folder / "config" / "rules.toml"
     path.write_text(path.read_text().replace("2026-01-01", "2026-11-20"))
     first, second, third = merchant.payments("captured")[9:12]
-    books(
+    with_ledger(
         merchant,
         ("O1", first.order_no, "capture", first.amount, NEW),
         ("O2", second.order_no, "capture", second.amount, NEW),
@@ -149,7 +149,7 @@ def opened_and_settled(merchant: Merchant) -> None:
     )
 
 
-def books(merchant: Merchant, *entries: tuple[str, str, str, str, str]) -> None:
+def with_ledger(merchant: Merchant, *entries: tuple[str, str, str, str, str]) -> None:
     """Add entries (number, order, type, amount, instant) and one of another account."""
     path = merchant.folder / "ledger.csv"
     names = path.read_text().splitlines()[0].split(",")
@@ -286,16 +286,16 @@ def newest_run(merchant: Merchant) -> Run:
 def test_what_came_since_money_moved_is_of_the_next_night(merchant):
     """Neither orders nor books that are read meanwhile change what was sealed and is compared."""
     plain(merchant)
-    books(merchant, ("L1", merchant.payments("captured")[0].order_no, "fee", "0.10", NEW))
+    with_ledger(merchant, ("L1", merchant.payments("captured")[0].order_no, "fee", "0.10", NEW))
     merchant.move_money()
     sealed = selected(merchant)
     run = newest_run(merchant)
     with merchant.environment() as environment:
         with environment.store.reading() as connection:
-            read = StoredBooks(connection, run, environment)
+            read = StoredLedger(connection, run, environment)
             schema = SCHEMAS["ledger"].columns
             whole = pa.concat_tables(read.batches(schema.names)).cast(schema)
-        fewer = write_books(run, entries=whole.slice(1), environment=environment)
+        fewer = write_ledger(run, entries=whole.slice(1), environment=environment)
         with environment.store.writing() as connection:
             bind(connection, run, sealed=[fewer], environment=environment)
         paid = merchant.payments("captured")

@@ -25,7 +25,7 @@ from recon.steps.compare.stored_sources import (
 from recon.steps.runtime.night_folder import SealedNight, sealed_night
 from recon.store.nights import runs
 from tests.injected import planted
-from tests.recon.steps.compare.test_selection import books, older, plain, priced
+from tests.recon.steps.compare.test_selection import older, plain, priced, with_ledger
 from tests.recon.steps.compare.test_siblings import (
     OTHER,
     _filed_here,
@@ -117,7 +117,7 @@ def joined(merchant: Merchant) -> None:
     merchant.drop("here.csv", _filed_here(_payment_of_other(merchant)))
     paid = merchant.payments("captured")[8]
     merchant.drop("there.csv", merchant.order(paid) | {"account_id": OTHER})
-    books(merchant, ("L1", paid.order_no, "capture", paid.amount, "2026-11-20T12:00:00Z"))
+    with_ledger(merchant, ("L1", paid.order_no, "capture", paid.amount, "2026-11-20T12:00:00Z"))
 
 
 def booked(merchant: Merchant) -> None:

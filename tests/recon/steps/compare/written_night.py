@@ -25,7 +25,7 @@ def written(
     """Sources as a night writes them, and what another process is told of them."""
     storage = LocalStorage(folder)
     empty = {"predecessor": "", "rules_digest": rules.digest, "product_version": "0"}
-    small = compared_tables(sources, rules=rules, previous=previous, books={})
+    small = compared_tables(sources, rules=rules, previous=previous, ledger_sums={})
     steps = []
     for step, tables in ((INPUTS, input_tables(sources)), (COMPARED, small.items())):
         about = About(

@@ -28,10 +28,10 @@ from recon.steps.files import arrivals, file_decisions
 from recon.steps.files.ingest import ingest
 from recon.steps.files.store_ledger import store_ledger
 from recon.steps.runtime.identity import speaker
-from recon.steps.runtime.night_folder import StoredBooks
+from recon.steps.runtime.night_folder import StoredLedger
 from recon.store.nights import facts_rows, order_rows, runs
 from recon.store.schema import order_file, reject
-from tests.recon.files.whole_read import read_books, spooled_file
+from tests.recon.files.whole_read import read_ledgers, spooled_file
 
 EXPECTED = """
 [[accounts."100042/100042001".expected]]
@@ -346,8 +346,8 @@ def test_the_same_content_is_not_tried_again_wherever_it_lies(merchant, tries):
     told = _ingested(merchant)
     for name in ("bomb.csv", "copy.csv", "day.csv"):
         assert f"{name} was not read: this content is set aside (bomb.csv " in told
-    books = next(step.sentence for step in merchant.told if step.step == "query")
-    assert "ledger.csv was not read: this content is set aside (bomb.csv " in books
+    ledger_source = next(step.sentence for step in merchant.told if step.step == "query")
+    assert "ledger.csv was not read: this content is set aside (bomb.csv " in ledger_source
 
 
 def test_somebody_may_let_it_be_tried_once_more(merchant, tries):
@@ -393,7 +393,7 @@ def kept(merchant: Any, ledger: LedgerSource, **settings: Any) -> tuple[str, Any
             run = runs.get(connection, "r1")
         told = store_ledger(run, environment=changed)
         with environment.store.reading() as connection:
-            found = StoredBooks(connection, run, changed)
+            found = StoredLedger(connection, run, changed)
             source = found.source
             names = SCHEMAS["ledger"].columns.names
             frames = map(frame_of_table, found.batches(names)) if source else ()
@@ -401,7 +401,7 @@ def kept(merchant: Any, ledger: LedgerSource, **settings: Any) -> tuple[str, Any
             return told, source and (pd.concat([none, *frames], ignore_index=True), source)
 
 
-def books(merchant: Any, *rows: tuple[str, ...]) -> LedgerSource:
+def ledger_source(merchant: Any, *rows: tuple[str, ...]) -> LedgerSource:
     path = merchant.folder / "books.sqlite"
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute(f"create table entry ({COLUMNS.replace('amount', 'amount numeric')})")
@@ -421,13 +421,13 @@ def archived(merchant: Any) -> list[Path]:
 
 def test_what_a_query_gave_is_kept_by_its_hash_and_can_be_read_again(merchant):
     """A year later the file of the archive gives the entries that the night compared."""
-    told, (entries, source) = kept(merchant, books(merchant, ROW))
+    told, (entries, source) = kept(merchant, ledger_source(merchant, ROW))
     (path,) = archived(merchant)
     assert told == ""
     assert path.name == f"{source.sha256}.jsonl"
     with merchant.environment() as environment:
         rules = environment.settings.rules
-    again = read_books(LedgerSource(path=path), environment={}, rules=rules).entries
+    again = read_ledgers(LedgerSource(path=path), environment={}, rules=rules).entries
     # An extract has no header, so its rows stand one line higher.
     places = ["source", "line"]
     assert again.drop(columns=places).equals(entries.drop(columns=places))
@@ -442,7 +442,7 @@ def test_a_ledger_file_is_kept_as_it_was(merchant):
     assert path.read_bytes() == ledger.path.read_bytes()
 
 
-@pytest.mark.parametrize("make", [books, csv_file])
+@pytest.mark.parametrize("make", [ledger_source, csv_file])
 def test_a_ledger_with_card_numbers_is_not_kept(merchant, make):
     """The night says so, with the column and never the number."""
     told, _ = kept(merchant, make(merchant, (CARD, *ROW[1:])))
@@ -474,7 +474,7 @@ def _found(merchant: Any, name: str) -> Check:
     return check
 
 
-def _books(merchant: Any, *, currency: str, rows: int) -> None:
+def _ledger_source(merchant: Any, *, currency: str, rows: int) -> None:
     """A SQLite ledger of so many rows, declared for the account."""
     path = merchant.folder / "books.sqlite"
     entries = [
@@ -501,7 +501,7 @@ def _books(merchant: Any, *, currency: str, rows: int) -> None:
 
 
 def test_ten_rows_of_a_ledgers_query_are_read(merchant):
-    _books(merchant, currency="EUR", rows=500)
+    _ledger_source(merchant, currency="EUR", rows=500)
     check = _found(merchant, "ledger")
 
     assert check.ok, check.sentence
@@ -509,7 +509,7 @@ def test_ten_rows_of_a_ledgers_query_are_read(merchant):
 
 
 def test_a_ledger_whose_rows_would_be_refused_is_not_ok(merchant):
-    _books(merchant, currency="EURO", rows=3)
+    _ledger_source(merchant, currency="EURO", rows=3)
     check = _found(merchant, "ledger")
 
     assert not check.ok

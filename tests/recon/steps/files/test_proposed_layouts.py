@@ -7,7 +7,7 @@ from recon.config.rules import Rules
 from recon.model.errors import UsageError
 from recon.steps.files.proposed_layouts import KINDS, Proposed, checked, propose_layout
 from tests.recon.files.proposing.exports import ACCOUNT, MERCHANT, SHAPES, made
-from tests.recon.files.whole_read import read_books
+from tests.recon.files.whole_read import read_ledgers
 
 SHAPE = {shape.name: shape for shape in SHAPES}
 EACH_FILE_COUNTS = {"newest_file_counts": "false"}
@@ -186,7 +186,7 @@ AMOUNTS = [12999, 2999, 501, -250]
 def amounts_of(folder: Path, proposal: Proposed) -> list[int]:
     assert proposal.layout is not None
     source = LedgerSource(path=folder / "a.csv", layout=proposal.layout)
-    entries = read_books(source, environment={}, rules=Rules()).entries
+    entries = read_ledgers(source, environment={}, rules=Rules()).entries
     return entries["amount"].tolist()
 
 

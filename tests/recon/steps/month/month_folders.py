@@ -39,7 +39,7 @@ def nights_of(
             "rules",
             folders.write(folder, day),
             before[number],
-            books_since=folders.books_since(day),
+            ledger_since=folders.ledger_since(day),
         )
         for number, day in enumerate(days)
     ]
@@ -57,7 +57,7 @@ def earlier_of(truth: MonthTruth, folder: Path) -> list[MonthNight]:
                 f"{day}",
                 "",
                 folders.write(folder, day),
-                books_since=folders.books_since(day),
+                ledger_since=folders.ledger_since(day),
             )
             for day in days
         ]
@@ -93,7 +93,7 @@ class NightFolders:
         first = self.truth.first if self.truth.is_first else self.truth.first_close
         return days_of(first, self.truth.end)
 
-    def books_since(self, night: date) -> tuple[datetime, datetime]:
+    def ledger_since(self, night: date) -> tuple[datetime, datetime]:
         """Entries of the window, and of groups all."""
         opens = self.truth.calendar.opens
         return opens(night - timedelta(days=self.truth.window)), opens(self.truth.begin)

@@ -216,7 +216,7 @@ def test_books_of_what_was_won_back_before_a_month_are_held_against_it(tmp_path,
 
     statement = asked(DECEMBER, nights)
 
-    rows = statement.books[statement.books["key"].eq(sale.order)]
+    rows = statement.ledger[statement.ledger["key"].eq(sale.order)]
     assert [*zip(rows["what"], rows["amount"], rows["shown"], strict=True)] == [
         ("open", -7, -7 if is_shown else 0)
     ]
@@ -316,7 +316,7 @@ def test_an_adjustment_of_a_batch_that_comes_late_waits_for_it(played, closed, a
 
 
 def waiting(statement: MonthStatement) -> list[tuple[object, ...]]:
-    rows = statement.books[statement.books["what"].isin(WAITS)]
+    rows = statement.ledger[statement.ledger["what"].isin(WAITS)]
     return [*rows[["what", "currency", "key", "amount"]].itertuples(index=False, name=None)]
 
 
@@ -330,7 +330,7 @@ def test_late_files_give_the_same_totals_in_any_order(first_order, tmp_path, ord
 
     assert broken(statement) == []
     assert {*statement.figures} == {*first_order.figures}
-    for name in ("opening_items", "closing_items", "books", "transit"):
+    for name in ("opening_items", "closing_items", "ledger", "transit"):
         assert getattr(statement, name).equals(getattr(first_order, name)), name
 
 

@@ -134,12 +134,12 @@ def test_what_waits_in_the_books_keeps_a_month_from_ready(ended, monkeypatch):
         ("payouts", "JPY", "payouts", 8_869, 8_869),
         ("booked_later", "EUR", "WEB-3", -5, 0),
     ]
-    books = pd.DataFrame(rows, columns=["what", "currency", "key", "amount", "shown"])
+    differences = pd.DataFrame(rows, columns=["what", "currency", "key", "amount", "shown"])
     of_order = statement.breaks.head(1).assign(order_no="WEB-2")
     of_payment = of_order.assign(order_no="", transaction_id="TX-9")
     breaks = pd.concat([of_order, of_payment])
 
-    close = given(ended, monkeypatch, books=books, breaks=breaks)
+    close = given(ended, monkeypatch, differences=differences, breaks=breaks)
 
     items = {(each.what, each.currency): each for each in close.open_items if each.sheet == "Books"}
     assert {place: (each.count, each.amount) for place, each in items.items()} == {

@@ -417,7 +417,7 @@ def test_why_the_books_differ_at_a_close_is_true(played):
     """
     truth, statement = played
     listed: dict[tuple[str, str], dict[str, int]] = defaultdict(dict)
-    for row in statement.books.itertuples():
+    for row in statement.ledger.itertuples():
         listed[str(row.currency), str(row.key)][str(row.what)] = int(str(row.amount))
     booked, moved = booked_by_key(truth), moved_by_key(truth)
     gaps = {
@@ -595,7 +595,7 @@ def of_pay_outs(age: int, *, beyond: int = 0) -> Bent:
 
 def of_what_was_booked_later(month: SmallMonth, folder: Path) -> list[MonthNight]:
     """The ledger booked it even after the close: it needs no journal there."""
-    late = month.statement.books[month.statement.books["what"].eq("booked_later")].iloc[0]
+    late = month.statement.ledger[month.statement.ledger["what"].eq("booked_later")].iloc[0]
     own = {"code": "LEDGER_MISSING", "currency": late["currency"], "age_days": 9}
     own |= {"order_no": late["key"]}
     return with_journal(month.nights, folder, account="sales", effect=-int(late["amount"]), **own)
@@ -664,7 +664,7 @@ def test_a_journal_is_of_the_month_where_it_books_what_differed_at_its_close(
 
 def not_booked(statement: MonthStatement) -> tuple[str, int]:
     """A currency whose payouts are not all booked at the close, and by how much."""
-    rows = statement.books[statement.books["key"].eq("payouts")]
+    rows = statement.ledger[statement.ledger["key"].eq("payouts")]
     return str(rows["currency"].iloc[0]), int(rows["amount"].iloc[0])
 
 
@@ -869,8 +869,8 @@ def test_a_month_whose_sql_died_is_not_stated(small, killed_at, name):
 def test_every_block_adds_up_as_people_read_it(unchanged):
     """Opening and movements come to the closing, and what is listed does, too."""
     for currency in unchanged.currencies:
-        gateway, transit, books = blocks_of(unchanged, currency=currency)
-        for block in (gateway, transit, books):
+        gateway, transit, ledger = blocks_of(unchanged, currency=currency)
+        for block in (gateway, transit, ledger):
             sums = dict.fromkeys(("open", "move", "close", "listed", "note"), 0)
             for row in block:
                 sums[row.kind] += row.amount

@@ -40,8 +40,8 @@ def stated(truth: MonthTruth, folder: Path) -> MonthStatement:
 
 
 def waiting(statement: MonthStatement) -> list[Row]:
-    rows = statement.books[
-        statement.books["what"].isin(WAITS) & statement.books["currency"].eq("EUR")
+    rows = statement.ledger[
+        statement.ledger["what"].isin(WAITS) & statement.ledger["currency"].eq("EUR")
     ]
     return [*rows[["what", "key", "amount"]].itertuples(index=False, name=None)]
 

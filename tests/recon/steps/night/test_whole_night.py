@@ -27,7 +27,7 @@ from recon.model.errors import (
 from recon.model.nights import Mode, NightRequest, StepSummary
 from recon.model.step_progress import StepProgress, heard_by
 from recon.model.terms import SourceKind, Verdict
-from recon.proof.books_bridge import KNOWN_BEFORE, OTHER_ACCOUNTS, books_of, bridge_of
+from recon.proof.ledger_bridge import KNOWN_BEFORE, OTHER_ACCOUNTS, bridge_of, ledger_steps
 from recon.proof.night_tables import compared_tables, input_tables
 from recon.steps.admin.doctor import checks
 from recon.steps.approvals import people
@@ -347,8 +347,8 @@ def night_of(case: Any, *, folder: Path) -> SealedNight:
         merged_rows={"orders": LoadCounts(accepted=3, new=1, repeat=1, superseding=1)},
         arrived={SourceKind.ORDERS: {KNOWN_BEFORE: 2}, SourceKind.LEDGER: {OTHER_ACCOUNTS: -1}},
     )
-    books = books_of(sources, rules=case.rules)
-    small = compared_tables(sources, rules=case.rules, previous=None, books=books)
+    ledger_sums = ledger_steps(sources, rules=case.rules)
+    small = compared_tables(sources, rules=case.rules, previous=None, ledger_sums=ledger_sums)
     return sealed(folder, tables={**dict(input_tables(sources)), **small})
 
 
@@ -382,8 +382,8 @@ def test_what_is_shown_is_what_the_whole_sources_say(case, tmp_path, *, is_settl
     assert bridge_of(shown.sources) == bridge_of(whole)
     assert bridge_of(whole)[SourceKind.ORDERS]["equal to or older than another row"] < 0
     assert bridge_of(whole)[SourceKind.LEDGER]["equal to or older than another row"] < 0
-    assert shown.books == books_of(whole, rules=case.rules)
-    assert {*shown.books} == {"EUR", "USD"}
+    assert shown.ledger_sums == ledger_steps(whole, rules=case.rules)
+    assert {*shown.ledger_sums} == {"EUR", "USD"}
     holds = [gateway_holds(NO_HELD, sources=one) for one in (shown.sources, whole)]
     assert holds[0] == holds[1]
     assert (holds[0] is not None) == is_settled
@@ -432,7 +432,7 @@ def test_a_night_without_a_usable_answer_says_so(case, answers, tmp_path, *, is_
 
     assert (NO_ANSWER in missing_sources(shown.sources)) == is_missing
     assert shown.sources.ledger is None
-    assert shown.books == {}
+    assert shown.ledger_sums == {}
 
 
 def after(environment: Any, *, write: Any = write_index, **changes: Any) -> list[str]:

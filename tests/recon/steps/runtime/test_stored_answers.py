@@ -20,7 +20,7 @@ from recon.matching.frames.sources import LEDGER_COLUMNS, frame_of
 from recon.model.errors import ArchiveBrokenError, ArchiveError
 from recon.model.terms import GatewayState, KeyAnswer, SourceFile, SourceKind
 from recon.model.uptime import NEVER_READ
-from recon.proof.books_bridge import sums_by_type
+from recon.proof.ledger_bridge import sums_by_type
 from recon.proof.night_tables import frame_of_table, table_of
 from recon.steps.money.gate import gate_of
 from recon.steps.night import whole_night as night
@@ -29,12 +29,12 @@ from recon.steps.runtime import shown_answers
 from recon.steps.runtime.environment import Environment
 from recon.steps.runtime.night_folder import (
     BOOKS,
-    StoredBooks,
+    StoredLedger,
     bind,
     links,
     storage_of,
     sums_of_entries,
-    write_books,
+    write_ledger,
 )
 from recon.steps.runtime.shown_answers import (
     EVERY_COLUMN,
@@ -398,23 +398,23 @@ def keep(asking: Asking, entries: Sequence[dict[str, Any]]) -> pd.DataFrame:
     """Keep these books for the run, as the query does."""
     frame = frame_of(entries, columns=LEDGER_COLUMNS)
     entries = table_of(frame, name="ledger")
-    sealed = write_books(asking.run, entries=entries, environment=asking.environment)
+    sealed = write_ledger(asking.run, entries=entries, environment=asking.environment)
     with asking.environment.store.writing() as connection:
         journal_rows.save(connection, asking.run.run_id, source=SOURCE)
         bind(connection, asking.run, sealed=[sealed], environment=asking.environment)
     return frame
 
 
-def told(asking: Asking, question: Callable[[StoredBooks], Any]) -> Any:
+def told(asking: Asking, question: Callable[[StoredLedger], Any]) -> Any:
     """The answer to a question about the ledger as the run read them."""
     with asking.environment.store.reading() as connection:
-        return question(StoredBooks(connection, asking.run, asking.environment))
+        return question(StoredLedger(connection, asking.run, asking.environment))
 
 
-def every_entry(books: StoredBooks) -> pa.Table:
+def every_entry(ledger: StoredLedger) -> pa.Table:
     """All that they have, as the file has it."""
     columns = SCHEMAS["ledger"].columns
-    tables = [table.cast(columns) for table in books.batches(columns.names)]
+    tables = [table.cast(columns) for table in ledger.batches(columns.names)]
     return pa.concat_tables([columns.empty_table(), *tables])
 
 
@@ -484,9 +484,9 @@ def test_what_was_charged_back_is_asked_of_the_runs_own_books(merchant):
                 entry(6),
             ],
         )
-        asked = [told(asking, StoredBooks.charged_back)]
+        asked = [told(asking, StoredLedger.charged_back)]
         merchant.as_owner("DELETE FROM run_source")
-        asked.append(told(asking, StoredBooks.charged_back))
+        asked.append(told(asking, StoredLedger.charged_back))
 
     assert asked == [{("A-1", "T-1", "EUR"): 297, ("A-4", "T-4", "USD"): 700}] * 2
 
@@ -497,7 +497,7 @@ def test_a_run_that_read_no_books_asks_the_newest_that_any_did(merchant):
         keep(asking, [entry(1, **BACK)])
     merchant.as_owner("UPDATE run SET status = 'finished'")
     with begun(merchant) as later:
-        keep_of_others = told(later, StoredBooks.charged_back)
+        keep_of_others = told(later, StoredLedger.charged_back)
 
     assert keep_of_others == {("A-1", "T-1", "EUR"): 501}
 
@@ -519,7 +519,7 @@ def test_books_that_were_changed_are_refused(how, merchant):
             case _:
                 with asking.environment.store.writing() as connection:
                     journal_rows.save(connection, asking.run.run_id, source=SOURCE)
-        with pytest.raises(ArchiveBrokenError, match=r"books/ledger\.parquet|binds no books"):
+        with pytest.raises(ArchiveBrokenError, match=r"books/ledger\.parquet|binds no ledger"):
             told(asking, every_entry)
 
 

@@ -16,7 +16,7 @@ from recon.matching.frames.sources import ORDER_COLUMNS, LoadCounts, frame_of
 from recon.model.business_date import BusinessCalendar
 from recon.model.nights import Mode, NightRequest
 from recon.model.terms import Reject, SourceFile, SourceKind
-from recon.proof import books_bridge
+from recon.proof import ledger_bridge
 from recon.steps.files.arrived_rows import EVER, orders_lack_since
 from recon.steps.files.incomplete import WHOLE_FILE, absent_sha256
 from recon.store.database.engine import Store
@@ -169,12 +169,12 @@ def test_each_row_leaves_by_one_step(shop):
 
     # A is the row of the first version still; B's successor, and F which is asked about, are new.
     assert found.steps == {
-        books_bridge.REPEATS: -1,
-        books_bridge.REPLACED: 0,
-        books_bridge.OTHER_ACCOUNTS: -1,
-        books_bridge.UNDECLARED: -1,
-        books_bridge.BEFORE_WINDOW: -1,
-        books_bridge.KNOWN_BEFORE: 1,
+        ledger_bridge.REPEATS: -1,
+        ledger_bridge.REPLACED: 0,
+        ledger_bridge.OTHER_ACCOUNTS: -1,
+        ledger_bridge.UNDECLARED: -1,
+        ledger_bridge.BEFORE_WINDOW: -1,
+        ledger_bridge.KNOWN_BEFORE: 1,
     }
     assert not any(as_first_read.steps.values())
     assert found.taken == {"a.csv": LoadCounts(accepted=6, new=4, repeat=1, superseding=1)}

@@ -13,11 +13,11 @@ import pytest
 
 from recon.model.errors import UsageError
 from recon.model.terms import ACCRUAL, REVERSAL
-from recon.month import books as month_books
+from recon.month import journal_exports
 from recon.month import signing as signed_closes
-from recon.month.book_formats import BookLine
-from recon.month.books import HandedOver, HandOut, export_month, journals_out
 from recon.month.close import PreparedClose, prepared_close
+from recon.month.journal_exports import HandedOver, HandOut, export_month, journals_out
+from recon.month.journal_formats import JournalLine
 from recon.steps.runtime.environment import Environment
 from recon.store.people import closed_months
 from recon.store.people.closed_months import ClosedMonth
@@ -121,10 +121,10 @@ def sums(path: Path) -> Counter[tuple[str, str]]:
 
 def test_the_journals_of_a_closed_month_leave_once_as_they_were_sealed(over, tmp_path):
     with over.environment() as environment, environment.store.reading() as connection:
-        closed = month_books.closed_months.state_of(connection, OWN, month="2026-11").closed
+        closed = journal_exports.closed_months.state_of(connection, OWN, month="2026-11").closed
     assert closed is not None
     with over.environment() as environment:
-        sealed = month_books.sealed_lines(closed, environment=environment)
+        sealed = journal_exports.sealed_lines(closed, environment=environment)
 
     handed = exported(over, tmp_path / "out")
     twice = exported(over, tmp_path / "second")
@@ -162,7 +162,7 @@ def test_what_the_books_show_since_the_close_is_kept_back(over, tmp_path):
     handed = exported(over, tmp_path / "out")
 
     assert handed.journals == 2
-    assert [*handed.held_back_journals.values()] == [month_books.MOVED_ON]
+    assert [*handed.held_back_journals.values()] == [journal_exports.MOVED_ON]
 
 
 def test_what_a_person_wrote_off_since_the_close_is_kept_back(over, tmp_path):
@@ -173,7 +173,7 @@ def test_what_a_person_wrote_off_since_the_close_is_kept_back(over, tmp_path):
     handed = exported(over, tmp_path / "out")
 
     assert handed.held_back_journals == {
-        result.journals["journal_id"].iloc[0]: month_books.WRITTEN_OFF
+        result.journals["journal_id"].iloc[0]: journal_exports.WRITTEN_OFF
     }
     assert handed.journals == 2
 
@@ -272,9 +272,9 @@ def test_what_a_close_accrued_is_listed_until_the_next_month_is_closed(over, tmp
 
 def test_a_journal_is_listed_with_the_days_of_its_file(over, tmp_path, monkeypatch):
     """One that is booked in two months leaves whole, and is not held for another than proposed."""
-    read, early = month_books.sealed_lines, date(2026, 11, 28)
+    read, early = journal_exports.sealed_lines, date(2026, 11, 28)
 
-    def of_two_days(closed: ClosedMonth, *, environment: Environment) -> list[BookLine]:
+    def of_two_days(closed: ClosedMonth, *, environment: Environment) -> list[JournalLine]:
         lines = read(closed, environment=environment)
         part = {"debit": 1, "credit": 1}
         for line in [line for line in lines if line.kind == "permanent"]:
@@ -284,7 +284,7 @@ def test_a_journal_is_listed_with_the_days_of_its_file(over, tmp_path, monkeypat
             lines += [replace(line, day=early, **sides), replace(line, **rest)]
         return lines
 
-    monkeypatch.setattr(month_books, "sealed_lines", of_two_days)
+    monkeypatch.setattr(journal_exports, "sealed_lines", of_two_days)
     handed = exported(over, tmp_path / "out")
     with over.environment() as environment:
         (listed,) = [out for out in journals_out(environment) if out.kind == "permanent"]

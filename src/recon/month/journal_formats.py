@@ -1,4 +1,4 @@
-"""File formats for accounting software (`book_formats.toml`), and how journals split into files.
+"""File formats for accounting software (`journal_formats.toml`), and how journals split into files.
 
 Our own columns, Xero, NetSuite and SAP are comma-separated; beancount and hledger are plain text.
 Dates are written so that no import can swap day and month. A row of DATEV books one account against
@@ -30,7 +30,7 @@ FORMATS: Mapping[str, dict[str, Any]] = tomllib.loads(
 
 
 @dataclass(frozen=True, slots=True)
-class BookLine:
+class JournalLine:
     """One line of a journal; either debit or credit is 0."""
 
     kind: str
@@ -57,7 +57,7 @@ class BookLine:
 
 
 @dataclass(frozen=True, slots=True)
-class WantedBooks:
+class JournalFiles:
     """How journals are to be written."""
 
     name: str
@@ -68,7 +68,7 @@ class WantedBooks:
     codes: JournalExport = field(default_factory=JournalExport)
 
 
-def book_files(lines: Sequence[BookLine], *, wanted: WantedBooks) -> dict[str, bytes]:
+def journal_files(lines: Sequence[JournalLine], *, wanted: JournalFiles) -> dict[str, bytes]:
     """Return name -> content of the files with these lines; no files for no lines.
 
     Raises:
@@ -78,10 +78,10 @@ def book_files(lines: Sequence[BookLine], *, wanted: WantedBooks) -> dict[str, b
     if wanted.format not in FORMATS:
         msg = f"--format is one of {', '.join(FORMATS)}, not {wanted.format!r}"
         raise UsageError(msg)
-    how, ordered = FORMATS[wanted.format], in_books_order(lines)
+    how, ordered = FORMATS[wanted.format], in_order(lines)
     write = _WRITERS.get(wanted.format, _table)
 
-    def file_of(line: BookLine) -> list[str]:
+    def file_of(line: JournalLine) -> list[str]:
         own = {"month": f"{line.day:%Y-%m}", "currency": line.currency}
         return [own[name] for name in how.get("split", ())]
 
@@ -99,9 +99,11 @@ def book_files(lines: Sequence[BookLine], *, wanted: WantedBooks) -> dict[str, b
     return files
 
 
-def _parts_of(ordered: Sequence[BookLine], *, lines_max: int | None) -> Iterator[list[BookLine]]:
+def _parts_of(
+    ordered: Sequence[JournalLine], *, lines_max: int | None
+) -> Iterator[list[JournalLine]]:
     """Split lines into the number that a program accepts in one file; a journal stays whole."""
-    part: list[BookLine] = []
+    part: list[JournalLine] = []
     for _, own in journals_of(ordered):
         if part and lines_max and len(part) + len(own) > lines_max:
             yield part
@@ -110,7 +112,7 @@ def _parts_of(ordered: Sequence[BookLine], *, lines_max: int | None) -> Iterator
     yield part
 
 
-def in_books_order(lines: Iterable[BookLine]) -> list[BookLine]:
+def in_order(lines: Iterable[JournalLine]) -> list[JournalLine]:
     """Sort by day, journal and currency; the later days of a journal get an id of their own.
 
     Raises:
@@ -141,8 +143,8 @@ def in_books_order(lines: Iterable[BookLine]) -> list[BookLine]:
 
 
 def journals_of(
-    ordered: Sequence[BookLine],
-) -> Iterator[tuple[tuple[date, str, str], list[BookLine]]]:
+    ordered: Sequence[JournalLine],
+) -> Iterator[tuple[tuple[date, str, str], list[JournalLine]]]:
     """Yield each journal of sorted lines, with its lines."""
     for journal, own in groupby(ordered, key=lambda line: line.journal):
         yield journal, [*own]
@@ -163,7 +165,7 @@ SAP_HASH_DIGITS = 8
 """Of a reference that replaces a journal id too long for it."""
 
 
-def _table(lines: Sequence[BookLine], wanted: WantedBooks) -> bytes:
+def _table(lines: Sequence[JournalLine], wanted: JournalFiles) -> bytes:
     how, codes = FORMATS[wanted.format], wanted.codes
     rows = [
         _cells(line, number=number, codes=codes)
@@ -190,7 +192,7 @@ def _filled(cell: str, row: Mapping[str, str]) -> str:
     return row[name][: int(most) if most else None]
 
 
-def _cells(line: BookLine, *, number: int, codes: JournalExport) -> dict[str, str]:
+def _cells(line: JournalLine, *, number: int, codes: JournalExport) -> dict[str, str]:
     """Return the values a column can have; `number` is that of the line's journal in the file."""
     day, journal = line.day, _cell(line.journal_id)
     reference = journal
@@ -225,7 +227,7 @@ def _cells(line: BookLine, *, number: int, codes: JournalExport) -> dict[str, st
     }
 
 
-def _beancount(lines: Sequence[BookLine], _wanted: WantedBooks) -> bytes:
+def _beancount(lines: Sequence[JournalLine], _wanted: JournalFiles) -> bytes:
     """Format beancount transactions, without `open`: the accounts are already open."""
     accounts = _beancount_accounts({line.account for line in lines})
     blocks = []
@@ -237,7 +239,7 @@ def _beancount(lines: Sequence[BookLine], _wanted: WantedBooks) -> bytes:
     return "\n".join(blocks).encode()
 
 
-def _hledger(lines: Sequence[BookLine], _wanted: WantedBooks) -> bytes:
+def _hledger(lines: Sequence[JournalLine], _wanted: JournalFiles) -> bytes:
     """Format hledger transactions; the decimal mark is declared, so that 1.000 means one."""
     blocks = ["decimal-mark .", ""]
     for (day, name, _), own in journals_of(lines):
@@ -256,7 +258,7 @@ _BEANCOUNT_ACCOUNT = re.compile(
 _HLEDGER_ACCOUNT = re.compile(r"\w(?:[\w.:/-]| (?=[\w.:/-]))*")
 
 
-def _signed(line: BookLine) -> str:
+def _signed(line: JournalLine) -> str:
     return f"{format_minor_units(line.amount, currency=line.currency)} {line.currency}"
 
 
@@ -326,10 +328,10 @@ _ACCOUNT = re.compile(r"(?!0+$)[0-9]+", re.ASCII)
 _NO_REFERENCE = re.compile(r"[^A-Za-z0-9$%&*+/-]")
 
 
-def _datev(lines: Sequence[BookLine], wanted: WantedBooks) -> bytes:
+def _datev(lines: Sequence[JournalLine], wanted: JournalFiles) -> bytes:
     """Format a DATEV Buchungsstapel: one batch, with lines of one month and one currency."""
-    books = wanted.codes.datev
-    if books is None:
+    datev = wanted.codes.datev
+    if datev is None:
         msg = (
             "DATEV asks whose ledger it is, and [journal.export.datev] of rules.toml declares "
             "none; nothing is written: it names consultant, client, fiscal_year_month and "
@@ -337,17 +339,17 @@ def _datev(lines: Sequence[BookLine], wanted: WantedBooks) -> bytes:
         )
         raise UsageError(msg)
     for line in lines:
-        if not _ACCOUNT.fullmatch(line.account) or len(line.account) > books.account_digits + 1:
+        if not _ACCOUNT.fullmatch(line.account) or len(line.account) > datev.account_digits + 1:
             msg = (
                 f"{_one_line(line.account)!r} is no account of DATEV's ledger with "
-                f"{books.account_digits} digits (a person's has one more); nothing is written: "
+                f"{datev.account_digits} digits (a person's has one more); nothing is written: "
                 "[journal.accounts] names the accounts, [journal.export.datev] account_digits says "
                 "how long they are"
             )
             raise UsageError(msg)
-    rate, keys = _rate(lines[0], books=books), wanted.codes.tax_codes
+    rate, keys = _rate(lines[0], datev=datev), wanted.codes.tax_codes
     rows = [row for _, own in journals_of(lines) for row in _rows(own, keys=keys, rate=rate)]
-    head = _head(lines, books=books, written_at=wanted.written_at)
+    head = _head(lines, datev=datev, written_at=wanted.written_at)
     text = "".join(f"{';'.join(row)}\r\n" for row in (head, EMPTY, *rows))
     try:
         return text.encode(ENCODING)
@@ -367,28 +369,28 @@ def _datev(lines: Sequence[BookLine], wanted: WantedBooks) -> bytes:
 
 
 def _head(
-    lines: Sequence[BookLine], *, books: DatevExport, written_at: datetime
+    lines: Sequence[JournalLine], *, datev: DatevExport, written_at: datetime
 ) -> tuple[str, ...]:
     first = lines[0].day.replace(day=1)
     last = (first + timedelta(days=31)).replace(day=1) - timedelta(days=1)
-    currency = books.base_currency or lines[0].currency
-    began = first.year - (first.month < books.fiscal_year_month)
+    currency = datev.base_currency or lines[0].currency
+    began = first.year - (first.month < datev.fiscal_year_month)
     return (
         *('"EXTF"', "700", "21", '"Buchungsstapel"', "13"),
         *(f"{written_at:%Y%m%d%H%M%S}000", "", '"RE"', '""', '""'),
-        *(str(books.consultant), str(books.client)),
-        *(_day(date(began, books.fiscal_year_month, 1)), str(books.account_digits)),
+        *(str(datev.consultant), str(datev.client)),
+        *(_day(date(began, datev.fiscal_year_month, 1)), str(datev.account_digits)),
         *(_day(first), _day(last), _quoted(f"recon {first:%Y-%m}"), '""', "1", "0", OPEN),
         *(_quoted(currency), "", '""', "", "", '""', "", "", '""', '""'),
     )
 
 
-def _rate(line: BookLine, *, books: DatevExport) -> tuple[str, Decimal] | None:
+def _rate(line: JournalLine, *, datev: DatevExport) -> tuple[str, Decimal] | None:
     """Return the base currency and the rate (units per base unit); None in the base currency."""
-    base, month = books.base_currency, f"{line.day:%Y-%m}"
+    base, month = datev.base_currency, f"{line.day:%Y-%m}"
     if base is None or line.currency == base:
         return None
-    rate = books.rates.get(month, {}).get(line.currency)
+    rate = datev.rates.get(month, {}).get(line.currency)
     if rate is None:
         msg = (
             f"[journal.export.datev] rates names none of {line.currency} for {month}, and the "
@@ -400,7 +402,7 @@ def _rate(line: BookLine, *, books: DatevExport) -> tuple[str, Decimal] | None:
 
 
 def _rows(
-    own: Sequence[BookLine], *, keys: Mapping[str, str], rate: tuple[str, Decimal] | None
+    own: Sequence[JournalLine], *, keys: Mapping[str, str], rate: tuple[str, Decimal] | None
 ) -> Iterator[tuple[str, ...]]:
     for debit, credit, amount in _pairs(own):
         reference = _NO_REFERENCE.sub("", debit.journal_id)[-REFERENCE_CHARACTERS_MAX:]
@@ -422,7 +424,7 @@ def _rows(
         yield tuple(row.values())
 
 
-def _in_base(minor_units: int, *, of: BookLine, rate: tuple[str, Decimal]) -> dict[str, str]:
+def _in_base(minor_units: int, *, of: JournalLine, rate: tuple[str, Decimal]) -> dict[str, str]:
     """Return the rate, and the amount in the base currency, rounded half up to its minor units."""
     base, of_base = rate
     units = Decimal(minor_units).scaleb(exponent(base) - exponent(of.currency))
@@ -442,7 +444,7 @@ def _in_base(minor_units: int, *, of: BookLine, rate: tuple[str, Decimal]) -> di
     }
 
 
-def _tax_key(debit: BookLine, credit: BookLine, *, keys: Mapping[str, str]) -> str:
+def _tax_key(debit: JournalLine, credit: JournalLine, *, keys: Mapping[str, str]) -> str:
     """Return the one tax key of a row, from either account."""
     declared = {
         line.account: keys[line.account] for line in (debit, credit) if line.account in keys
@@ -469,7 +471,7 @@ def note(number: int) -> tuple[str, str]:
     return f"Zusatzinformation - Art {number}", f"Zusatzinformation- Inhalt {number}"
 
 
-def _notes(line: BookLine, *, reference: str) -> dict[str, str]:
+def _notes(line: JournalLine, *, reference: str) -> dict[str, str]:
     """Return journal id, order and text as notes, where the row itself cannot hold them."""
     text = _one_line(line.text)
     whole = {
@@ -502,7 +504,7 @@ def _pieces(text: str) -> Iterator[str]:
         text = text[size:]
 
 
-def _pairs(own: Sequence[BookLine]) -> Iterator[tuple[BookLine, BookLine, int]]:
+def _pairs(own: Sequence[JournalLine]) -> Iterator[tuple[JournalLine, JournalLine, int]]:
     """Yield debit line, credit line, and the amount of both booked against each other."""
     to_use = [(line, line.credit) for line in own if line.credit]
     for debit in own:
@@ -537,7 +539,7 @@ def _quoted(text: str) -> str:
     return '"' + text.replace('"', '""') + '"'
 
 
-_WRITERS: Mapping[str, Callable[[Sequence[BookLine], WantedBooks], bytes]] = {
+_WRITERS: Mapping[str, Callable[[Sequence[JournalLine], JournalFiles], bytes]] = {
     "datev": _datev,
     "beancount": _beancount,
     "hledger": _hledger,

@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from recon.model.business_date import BusinessMonth
-from recon.month.books import WRITTEN_OFF, HandedOver, HandOut, export_of_night
+from recon.month.journal_exports import WRITTEN_OFF, HandedOver, HandOut, export_of_night
 from tests.recon.steps.approvals.test_sign_off import PEOPLE
 from tests.recon.steps.compare.test_journals import RULES, ask_write_off, newest, proposed
 from tests.recon.steps.conftest import Merchant
-from tests.recon.steps.month.test_month_books import close_with, exported
 from tests.recon.steps.month.test_month_closes import LAST
+from tests.recon.steps.month.test_month_exports import close_with, exported
 from tests.recon.steps.month.test_signed_closes import close
 
 pytestmark = pytest.mark.xdist_group("closes")

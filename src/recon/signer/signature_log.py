@@ -69,7 +69,7 @@ class SignedRow:
     """The payment that it moves; "" if the kind has none."""
 
 
-class SignedBook:
+class SignatureLog:
     """A SQLite file of the signer; one process writes it."""
 
     def __init__(self, path: Path) -> None:
@@ -89,7 +89,7 @@ class SignedBook:
             self._connection.execute(_BY_DAY)
             self._connection.execute(_PAYMENTS)
         except (OSError, sqlite3.Error) as error:
-            msg = f"the signer's book {path} cannot be written ({error})"
+            msg = f"the signer's log {path} cannot be written ({error})"
             raise ConfigurationError(msg) from error
 
     def close(self) -> None:

@@ -13,8 +13,8 @@ import pytest
 
 from recon.config.rules import DatevExport, JournalExport
 from recon.model.errors import UsageError
-from recon.month.book_formats import FORMATS, BookLine, WantedBooks, book_files, note
-from tests.recon.steps.month.book_readers import (
+from recon.month.journal_formats import FORMATS, JournalFiles, JournalLine, journal_files, note
+from tests.recon.steps.month.journal_readers import (
     DECIMALS,
     NETSUITE,
     READERS,
@@ -38,10 +38,10 @@ LONG = 'Auszahlung "Müller & Söhne"; Rückstellung für Größe 42, siehe Anha
 
 def journal(
     name: str, *accounts: tuple[str, int], currency: str = "EUR", text: str = "", day: date = LAST
-) -> list[BookLine]:
+) -> list[JournalLine]:
     """Its lines, debits positive, in minor units."""
     return [
-        BookLine(
+        JournalLine(
             *("permanent", name, day, account, max(amount, 0), max(-amount, 0), currency),
             text=text,
         )
@@ -67,15 +67,15 @@ BOOKS = [
 THIRD_DECIMAL = journal("b08-KWD-1", ("1360", 12345), ("8400", -12345), currency="KWD")
 
 
-def books(kind: str) -> list[BookLine]:
+def all_journals(kind: str) -> list[JournalLine]:
     """All that the format can hold."""
     return BOOKS if kind == "datev" else [*BOOKS, *THIRD_DECIMAL]
 
 
 def written(
-    lines: Sequence[BookLine], *, kind: str, codes: JournalExport = CODES
+    lines: Sequence[JournalLine], *, kind: str, codes: JournalExport = CODES
 ) -> dict[str, bytes]:
-    return book_files(lines, wanted=WantedBooks("journals", kind, AT, codes))
+    return journal_files(lines, wanted=JournalFiles("journals", kind, AT, codes))
 
 
 def read(files: dict[str, bytes], *, kind: str) -> list[Entry]:
@@ -86,7 +86,7 @@ def shown(text: str) -> str:
     return f"'{text}" if text[:1] in {*"=+-@"} else text
 
 
-def expected(line: BookLine, *, kind: str) -> Entry:
+def expected(line: JournalLine, *, kind: str) -> Entry:
     """A line as the format has room for it."""
     thousandths = line.amount * 10 ** (3 - DECIMALS[line.currency])
     name, text = line.journal_id, " ".join(line.text.split())
@@ -114,9 +114,9 @@ def by_journal(entries: Sequence[Entry]) -> Counter[tuple[str, ...]]:
 
 @pytest.mark.parametrize("kind", READERS)
 def test_each_file_says_the_sums_dates_and_texts_of_the_journals(kind):
-    wanted = [expected(line, kind=kind) for line in books(kind)]
+    wanted = [expected(line, kind=kind) for line in all_journals(kind)]
 
-    entries = read(written(books(kind), kind=kind), kind=kind)
+    entries = read(written(all_journals(kind), kind=kind), kind=kind)
 
     assert sums_of(entries) == sums_of(wanted)
     assert by_journal(entries) == by_journal(wanted)
@@ -169,7 +169,7 @@ SPOILT = {
 )
 def test_a_spoilt_file_is_refused_by_its_reader(kind, good, bad):
     """Each reader can fail, else what it reads proves nothing."""
-    files = written(books(kind), kind=kind)
+    files = written(all_journals(kind), kind=kind)
     name = next(name for name, content in files.items() if good in content)
 
     with pytest.raises(RefusedError):
@@ -180,7 +180,7 @@ RATES = {"2026-11": {"USD": Decimal("1.085"), "JPY": Decimal("162.345678"), "KWD
 BASED = DATEV.model_copy(update={"base_currency": "EUR", "rates": RATES})
 
 
-def based(lines: Sequence[BookLine]) -> dict[str, bytes]:
+def based(lines: Sequence[JournalLine]) -> dict[str, bytes]:
     return written(lines, kind="datev", codes=CODES.model_copy(update={"datev": BASED}))
 
 
@@ -282,11 +282,11 @@ def test_datev_gets_no_more_rows_than_it_takes(monkeypatch):
     assert sums_of(read(files, kind="datev")) == {("8400", "EUR"): 50, ("1360", "EUR"): -50}
 
 
-def keyed(keys: dict[str, str], *journals: list[BookLine]) -> tuple[str, bytes]:
+def keyed(keys: dict[str, str], *journals: list[JournalLine]) -> tuple[str, bytes]:
     """DATEV's one file of some journals, with tax keys by account."""
     codes = JournalExport(tax_code="V0", tax_codes=keys, datev=DATEV)
     lines = [line for own in journals for line in own]
-    ((name, content),) = book_files(lines, wanted=WantedBooks("x", "datev", AT, codes)).items()
+    ((name, content),) = journal_files(lines, wanted=JournalFiles("x", "datev", AT, codes)).items()
     return name, content
 
 
@@ -309,18 +309,18 @@ def test_a_row_of_datev_has_the_tax_key_that_is_declared_for_one_of_its_accounts
     assert read == {**expected, ("8400", "EUR"): -5000}
 
 
-def sale(name: str, amount: int, *, text: str = "a text") -> list[BookLine]:
+def sale(name: str, amount: int, *, text: str = "a text") -> list[JournalLine]:
     """The books owe the clearing account a sale in euros."""
     return journal(name, ("1360", amount), ("8400", -amount), text=text)
 
 
-def in_account(account: str, other: str = "1360") -> list[BookLine]:
+def in_account(account: str, other: str = "1360") -> list[JournalLine]:
     return journal("b-EUR-1", (account, 1), (other, -1))
 
 
-OFF = [*BOOKS, BookLine("permanent", "off", LAST, "1360", 1, 0, "EUR")]
+OFF = [*BOOKS, JournalLine("permanent", "off", LAST, "1360", 1, 0, "EUR")]
 NO_ACCOUNT = "is no account of DATEV's ledger with 4 digits"
-REFUSED: dict[str, tuple[str, list[BookLine], str]] = {
+REFUSED: dict[str, tuple[str, list[JournalLine], str]] = {
     **{
         f"out of balance in {kind}": (kind, OFF, r"journal off does not balance: .* 0\.01 EUR")
         for kind in FORMATS
@@ -328,7 +328,7 @@ REFUSED: dict[str, tuple[str, list[BookLine], str]] = {
     # It would balance by itself, and stand in no format that has one amount a line.
     "a line on both sides": (
         "xero",
-        [BookLine("permanent", "both", LAST, "1360", 1, 1, "EUR")],
+        [JournalLine("permanent", "both", LAST, "1360", 1, 1, "EUR")],
         "on both sides",
     ),
     # One digit more is a person's; two more, and nothing but zeros, are no account.
@@ -415,7 +415,7 @@ def test_the_same_lines_are_the_same_bytes():
         )
 
 
-def _of(name: str) -> list[BookLine]:
+def _of(name: str) -> list[JournalLine]:
     return [line for line in BOOKS if line.journal_id == name]
 
 
@@ -457,8 +457,8 @@ def test_accounts_of_beancount_keep_their_names():
 def test_xero_takes_the_tax_rate_that_is_declared_for_each_account():
     """The account's own, else the one of all."""
     codes = JournalExport(tax_code="Tax Exempt", tax_codes={"8400": "20% (VAT on Income)"})
-    wanted = WantedBooks("x", "xero", AT, codes=codes)
-    (content,) = book_files(sale("b1-EUR-1", 5), wanted=wanted).values()
+    wanted = JournalFiles("x", "xero", AT, codes=codes)
+    (content,) = journal_files(sale("b1-EUR-1", 5), wanted=wanted).values()
     rates = {row["*AccountCode"]: row["*TaxRate"] for row in comma_rows(content, XERO)}
 
     assert rates == {"1360": "Tax Exempt", "8400": "20% (VAT on Income)"}
@@ -467,9 +467,11 @@ def test_xero_takes_the_tax_rate_that_is_declared_for_each_account():
 def test_sap_and_netsuite_name_the_company_that_is_declared():
     """NetSuite has the column only where there is one."""
     codes = JournalExport(tax_codes={"8400": "A0"}, company_code="1000")
-    (sap,) = book_files(BOOKS[:2], wanted=WantedBooks("x", "sap-csv", AT, codes=codes)).values()
-    (suite,) = book_files(BOOKS[:2], wanted=WantedBooks("x", "netsuite", AT, codes=codes)).values()
-    (single,) = book_files(BOOKS[:2], wanted=WantedBooks("x", "netsuite", AT)).values()
+    (sap,) = journal_files(BOOKS[:2], wanted=JournalFiles("x", "sap-csv", AT, codes=codes)).values()
+    (suite,) = journal_files(
+        BOOKS[:2], wanted=JournalFiles("x", "netsuite", AT, codes=codes)
+    ).values()
+    (single,) = journal_files(BOOKS[:2], wanted=JournalFiles("x", "netsuite", AT)).values()
 
     assert {row["Company Code"] for row in comma_rows(sap, SAP)} == {"1000"}
     assert {row["G/L Account"]: row["Tax Code"] for row in comma_rows(sap, SAP)} == {

@@ -60,7 +60,7 @@ _SETTLED = (*ACCOUNT_CURRENCY, "kind", "name", "row", "day", "amount", "items")
 
 
 @dataclass(frozen=True, slots=True)
-class BookGroups:
+class LedgerGroups:
     """The groups with the lines and entries that belong to them."""
 
     groups: Arrays
@@ -79,7 +79,7 @@ class BookGroups:
         return np.concatenate([self.booked["row"], *self.closed.values()]).astype(np.intp)
 
 
-def grouped(sources: Sources, *, rules: Rules) -> BookGroups | None:
+def grouped(sources: Sources, *, rules: Rules) -> LedgerGroups | None:
     """Return the groups; None without a settlement, and for a single bucket of a run."""
     if sources.settlement is None or sources.is_part:
         return None
@@ -87,7 +87,7 @@ def grouped(sources: Sources, *, rules: Rules) -> BookGroups | None:
     settled = _settled(lines, per=per)
     entries = _entries(sources.ledger, lines=lines, rules=rules)
     settled, entries = paired(settled, entries, kind=PAYOUTS)
-    settled = set_apart(settled, entries, begins=sources.books_since)
+    settled = set_apart(settled, entries, begins=sources.ledger_since)
     groups, settled, entries = numbered(settled, entries)
     keys = [":".join(filter(None, cells)) for cells in groups.rows("kind", "currency", "name")]
     groups.columns["key"] = np.array(keys, dtype=object)
@@ -96,7 +96,7 @@ def grouped(sources: Sources, *, rules: Rules) -> BookGroups | None:
     is_payment = (groups["kind"] == FEES) & (per == "payment")
     names = np.where(is_payment, "", groups["name"]).tolist()
     closed = closed_groups(sources.ledger, groups=groups, labels=[*zip(keys, names, strict=True)])
-    return BookGroups(groups, settled, entries, closed)
+    return LedgerGroups(groups, settled, entries, closed)
 
 
 def numbered(
@@ -303,7 +303,7 @@ def closed_groups(
 
     Args:
         ledger: LEDGER_COLUMNS.
-        groups: see BookGroups; an entry that names several closes the first of them by key.
+        groups: see LedgerGroups; an entry that names several closes the first of them by key.
         labels: the names by which an entry may refer to each group.
         among: mask of the entries that may close one; None: all.
     """
@@ -321,11 +321,11 @@ def closed_groups(
     return closed
 
 
-def uneven_since(books: BookGroups, *, rows: Bools, zone: ZoneInfo) -> Column:
+def uneven_since(ledger_groups: LedgerGroups, *, rows: Bools, zone: ZoneInfo) -> Column:
     """Return the first day of each marked group's current difference, "" for all others."""
     settled, booked = (
         side.take(rows[side["group"]]).rows("group", name, "amount")
-        for side, name in ((books.settled, "day"), (books.booked, "at"))
+        for side, name in ((ledger_groups.settled, "day"), (ledger_groups.booked, "at"))
     )
     moves: dict[int, dict[str, int]] = {}
     for group, day, amount in (
@@ -354,7 +354,7 @@ def midnights(days: Column, *, zone: ZoneInfo) -> Ints:
     return np.array([known[day] for day in days.tolist()], dtype=np.int64)
 
 
-BEFORE_BOOKS = "before_books"
+BEFORE_LEDGER = "before_books"
 """Group of what was settled before the ledger begins."""
 Begins = Mapping[tuple[str, str], str]
 """Merchant and account -> the first day of its ledger, ISO date."""
@@ -401,13 +401,13 @@ def set_apart(settled: Arrays, entries: Arrays, *, begins: Begins) -> Arrays:
         return settled
     sides = (settled, entries)
     groups, keys = combined([np.concatenate([side[name] for side in sides]) for name in _GROUP])
-    of_lines, of_books = groups[: len(settled)], groups[len(settled) :]
+    of_lines, of_ledger = groups[: len(settled)], groups[len(settled) :]
     size = len(keys)
     recent: Ints = total(np.where(old, 0, settled["amount"]), groups=of_lines, size=size)
-    gaps = recent - total(entries["amount"], groups=of_books, size=size)
+    gaps = recent - total(entries["amount"], groups=of_ledger, size=size)
     for group, first in _even_from(settled, rows=old, groups=of_lines, gaps=gaps).items():
         old &= (of_lines != group) | (settled["day"] < first)
-    return settled.assign(name=np.where(old, BEFORE_BOOKS, settled["name"]))
+    return settled.assign(name=np.where(old, BEFORE_LEDGER, settled["name"]))
 
 
 def _old(settled: Arrays, *, begins: Begins) -> Bools:

@@ -25,7 +25,7 @@ from recon.model.errors import UsageError
 from recon.model.money import parse_minor_units
 from recon.model.nights import Mode
 from recon.model.terms import PERMANENT, Verdict
-from recon.month.book_formats import BookLine, WantedBooks, book_files, journals_of
+from recon.month.journal_formats import JournalFiles, JournalLine, journal_files, journals_of
 from recon.steps.compare.result_files import output_folder, write_files
 from recon.steps.runtime.closed_folders import closed_folder
 from recon.steps.runtime.environment import Environment
@@ -82,9 +82,9 @@ class _Source:
     what: str
     """The source as text for messages; `name` is the base of its file names."""
     name: str
-    lines: Sequence[BookLine]
+    lines: Sequence[JournalLine]
     newest: Run
-    proposed: Sequence[BookLine]
+    proposed: Sequence[JournalLine]
     """What the newest night proposes."""
     written_at: datetime
     later: Mapping[str, str] = field(default_factory=dict)
@@ -163,8 +163,8 @@ def _hand_out(source: _Source, *, wanted: HandOut, environment: Environment) -> 
         going, before, held_back = _choice(connection, source, again=wanted.again)
         codes = environment.settings.rules.journal.export or JournalExport()
         parts = [source.name, *sorted({*wanted.currencies}), *["again"] * bool(wanted.again)]
-        books = WantedBooks("-".join(parts), wanted.format, source.written_at, codes)
-        files = book_files(going, wanted=books)
+        wanted_files = JournalFiles("-".join(parts), wanted.format, source.written_at, codes)
+        files = journal_files(going, wanted=wanted_files)
         for path, content in ((wanted.out / name, files[name]) for name in files):
             if path.exists() and path.read_bytes() != content:
                 msg = (
@@ -179,10 +179,10 @@ def _hand_out(source: _Source, *, wanted: HandOut, environment: Environment) -> 
     return HandedOver(paths, len({line.journal_id for line in going}), before, held_back, number)
 
 
-def _lines_of(result: Reconciliation) -> list[BookLine]:
+def _lines_of(result: Reconciliation) -> list[JournalLine]:
     journals = result.journals.fillna({"debit": 0, "credit": 0})
     return [
-        BookLine(
+        JournalLine(
             PERMANENT,
             str(row["journal_id"]),
             date.fromisoformat(str(row["date"])),
@@ -195,7 +195,7 @@ def _lines_of(result: Reconciliation) -> list[BookLine]:
     ]
 
 
-def sealed_lines(closed: ClosedMonth, *, environment: Environment) -> list[BookLine]:
+def sealed_lines(closed: ClosedMonth, *, environment: Environment) -> list[JournalLine]:
     """Return the lines of a close's journals as they were sealed.
 
     Raises:
@@ -210,7 +210,7 @@ def sealed_lines(closed: ClosedMonth, *, environment: Environment) -> list[BookL
         day = date.fromisoformat(row["date"])
         named = {name: row[name] for name in ("currency", "order_no", "break_id", "text")}
         lines.append(
-            BookLine(row["kind"], row["journal_id"], day, row["account"], debit, credit, **named)
+            JournalLine(row["kind"], row["journal_id"], day, row["account"], debit, credit, **named)
         )
     return lines
 
@@ -229,7 +229,7 @@ def _closed(connection: Connection, account: tuple[str, str], *, month: str) -> 
 
 def _choice(
     connection: Connection, source: _Source, *, again: Sequence[str]
-) -> tuple[list[BookLine], int, Mapping[str, str]]:
+) -> tuple[list[JournalLine], int, Mapping[str, str]]:
     """Return the lines to export, how many journals went before, and those held back with why."""
     lines, closed = source.lines, source.closed
     breaks = {line.journal_id: line.break_id for line in lines if line.kind == PERMANENT}
@@ -266,7 +266,7 @@ def _choice(
     return chosen, len(before), held_back
 
 
-def sums_by_journal(lines: Iterable[BookLine]) -> JournalSums:
+def sums_by_journal(lines: Iterable[JournalLine]) -> JournalSums:
     """Map journal -> its debits and credits by account and currency, over all days."""
     sums: JournalSums = {}
     for line in lines:
@@ -281,7 +281,7 @@ def _note(
     connection: Connection,
     source: _Source,
     *,
-    chosen: Sequence[BookLine],
+    chosen: Sequence[JournalLine],
     wanted: HandOut,
     at: datetime,
 ) -> None:
@@ -434,7 +434,7 @@ def journals_out(environment: Environment) -> list[OutJournal]:
     theirs is closed.
     """
     with environment.store.reading() as connection:
-        exports = journal_rows.not_seen_in_the_books(connection)
+        exports = journal_rows.not_seen_in_ledger(connection)
         left_as = journal_rows.left_as(connection, [export.journal_id for export in exports])
         of_closes = [*_of_closes(connection)]
         proposals = {

@@ -201,7 +201,7 @@ def marks_of(values: Sized) -> str:
     return ", ".join("?" * len(values))
 
 
-class Book:
+class Database:
     """The open database of one sandbox."""
 
     def __init__(self, state: Path | None) -> None:

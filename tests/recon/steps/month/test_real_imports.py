@@ -9,10 +9,10 @@ from decimal import Decimal
 
 import pytest
 
-from tests.recon.steps.month.book_readers import Entry
-from tests.recon.steps.month.test_book_formats import books, by_journal, expected, written
+from tests.recon.steps.month.journal_readers import Entry
+from tests.recon.steps.month.test_journal_formats import all_journals, by_journal, expected, written
 
-BOTH = books("csv")
+BOTH = all_journals("csv")
 PROGRAM_SECONDS_MAX = 60
 
 

@@ -80,7 +80,7 @@ RESTATED = "stated in the currency of the payment"
 PAID_OUT = "payouts, fees and reserves that are compared"
 IDENTICAL = "identical repeats"
 SHARED_NUMBER = "entries that share a number, not verified"
-BOOK_STEPS = (
+LEDGER_STEPS = (
     FILE,
     REJECTED,
     OTHER_ACCOUNTS,
@@ -95,7 +95,7 @@ BOOK_STEPS = (
 """In the order in which they are shown."""
 ARRIVED_STEPS = frozenset({FILE, REJECTED, OTHER_ACCOUNTS, BEFORE_WINDOW, BEFORE_OPENING})
 """Steps before the comparison, which takes the others itself."""
-Books = Mapping[str, Mapping[str, int]]
+LedgerSteps = Mapping[str, Mapping[str, int]]
 """Currency -> step -> minor units that it adds (negative: removes)."""
 Steps = Mapping[str, Mapping[str, int]]
 """Step -> currency -> minor units that it adds."""
@@ -128,9 +128,9 @@ def sums_by_type(ledger: pd.DataFrame) -> dict[tuple[str, str], int]:
     return dict(zip(((kind, currency) for kind, currency in keys), sums.tolist(), strict=True))
 
 
-def arrived_books(
+def steps_of_arrived(
     file: Sums, *, rejected: Sums, extract: Sums, entries: Sums, recent: Sums, whole: Sums
-) -> Books:
+) -> LedgerSteps:
     """Return the steps from the file to what a run compares.
 
     Args:
@@ -150,7 +150,9 @@ def arrived_books(
     return _by_currency({FILE: in_file(file), **steps})
 
 
-def books_of(sources: Sources, *, rules: Rules, parts: Iterable[Steps] | None = None) -> Books:
+def ledger_steps(
+    sources: Sources, *, rules: Rules, parts: Iterable[Steps] | None = None
+) -> LedgerSteps:
     """Return all steps, including those of the comparison itself; empty without a ledger.
 
     Args:
@@ -160,7 +162,7 @@ def books_of(sources: Sources, *, rules: Rules, parts: Iterable[Steps] | None = 
     """
     if sources.ledger is None:
         return {}
-    arrived = sources.books
+    arrived = sources.ledger_sums
     if not arrived:  # plain files are compared whole
         ledger = sources.ledger.drop(columns=[*ADDED], errors="ignore")
         rejected = _negative(in_file(rejected_sums(sources.rejects)))
