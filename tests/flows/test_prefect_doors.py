@@ -24,7 +24,7 @@ from flows.nightly import nightly
 from flows.prefect_health import open_doors
 from flows.serve import PrefectServer, auth_of, prefect_variables
 from recon.model.errors import ReconError
-from tests.flows.prefect_api import prefect_api
+from tests.flows.prefect_api import REPLY_SECONDS_MAX, prefect_api
 
 pytestmark = pytest.mark.flow
 
@@ -68,7 +68,7 @@ def api(server: PrefectServer, deployed: Any) -> Iterator[httpx.Client]:
 def test_nobody_without_the_password_is_heard(server, api, tmp_path, auth):
     """Neither reading nor starting: every call but the health check is refused."""
     wanted = deployment(api, "housekeeping")
-    with httpx.Client(base_url=server.api_url, auth=auth) as stranger:
+    with httpx.Client(base_url=server.api_url, auth=auth, timeout=REPLY_SECONDS_MAX) as stranger:
         started = stranger.post(f"/deployments/{wanted}/create_flow_run", json=attack(tmp_path))
         read = stranger.get(f"/deployments/{wanted}")
         token = stranger.get("/csrf-token", params={"client": "x"})
@@ -80,7 +80,9 @@ def test_the_password_alone_starts_nothing_from_a_page(server, api, tmp_path):
     """A browser that remembers the password sends it along; without the token nothing changes."""
     wanted = deployment(api, "housekeeping")
     name, _, password = server.auth.partition(":")
-    with httpx.Client(base_url=server.api_url, auth=(name, password)) as browser:
+    with httpx.Client(
+        base_url=server.api_url, auth=(name, password), timeout=REPLY_SECONDS_MAX
+    ) as browser:
         started = browser.post(f"/deployments/{wanted}/create_flow_run", json=attack(tmp_path))
     assert started.status_code == 403
     assert runs(api, wanted) == 0
@@ -143,7 +145,7 @@ def test_every_call_asks_for_the_password(server, api):
     described = api.get("/openapi.json").raise_for_status().json()["paths"]
     calls = [(verb, path) for path, verbs in described.items() for verb in verbs]
     name = str(uuid.uuid4())
-    with httpx.Client(base_url=server.api_url, timeout=30) as stranger:
+    with httpx.Client(base_url=server.api_url, timeout=REPLY_SECONDS_MAX) as stranger:
         heard = {
             path
             for verb, path in calls

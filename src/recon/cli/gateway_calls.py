@@ -224,8 +224,33 @@ def _mover(kind: str, help_: str, **own: tuple[Any, Any]) -> None:
         as_json: AsJson = False,
         **money: str,
     ) -> None:
-        given = {"by": name, "transaction_id": transaction, "request_id": request_id, **money}
-        _move(kind, order, (merchant, account), as_json=as_json, **given)
+        from recon.model.money import Money
+        from recon.model.terms import InstructionKind
+        from recon.steps.money.by_hand import HandRequest, carry_out
+
+        request = HandRequest(
+            InstructionKind(kind),
+            merchant,
+            account,
+            order_no=order,
+            by=name,
+            transaction_id=transaction,
+            request_id=request_id,
+            **money,
+        )
+        with opened() as environment:
+            result = carry_out(request, environment=environment)
+        message = result.message or result.hold
+        shown = {each: getattr(result, each) for each in MOVED}
+        amount = str(Money.of_minor_units(result.amount, currency=result.currency))
+        row = {**shown, "amount": amount, "message": message}
+        if as_json:
+            show_json(row)
+        else:
+            show([row], columns=MOVED_COLUMNS)
+            echo(f"{message or 'Done.'} [{result.instruction_id}]")
+        if code := EXIT_CODES_OF_MOVES.get(result.state.value, NOT_KNOWN_EXIT_CODE):
+            raise typer.Exit(code)
 
     signature = inspect.signature(command)
     *parameters, _ = signature.parameters.values()
@@ -253,27 +278,6 @@ _mover(
 )
 _mover("cancel", f"Cancel (release) an authorised payment, {JOURNALLED}")
 _mover("review", f"Set the review flag of a payment, {JOURNALLED}")
-
-
-def _move(kind: str, order: str, owner: tuple[str, str], *, as_json: bool, **given: str) -> None:
-    from recon.model.money import Money
-    from recon.model.terms import InstructionKind
-    from recon.steps.money.by_hand import HandRequest, carry_out
-
-    request = HandRequest(InstructionKind(kind), *owner, order_no=order, **given)
-    with opened() as environment:
-        result = carry_out(request, environment=environment)
-    money = Money.of_minor_units(result.amount, currency=result.currency)
-    message = result.message or result.hold
-    shown = {name: getattr(result, name) for name in MOVED}
-    row = {**shown, "amount": str(money), "message": message}
-    if as_json:
-        show_json(row)
-    else:
-        show([row], columns=MOVED_COLUMNS)
-        echo(f"{message or 'Done.'} [{result.instruction_id}]")
-    if code := EXIT_CODES_OF_MOVES.get(result.state.value, NOT_KNOWN_EXIT_CODE):
-        raise typer.Exit(code)
 
 
 EXIT_CODES = {"done": 0, "accepted": 0, "pending": 0, "failed": 1, "rejected": 1, "not_sent": 1}
@@ -376,7 +380,7 @@ def payout(file: RowFile, merchant: Merchant, account: Account, *, as_json: AsJs
     from recon.gateway_client import PayoutRow
 
     client, _ = _place(merchant, account, only_played="a payout")
-    row = checked(PayoutRow, {"request_id": _new_id(), **read_private(file)})
+    row = checked(PayoutRow, {"request_id": str(uuid.uuid4()), **read_private(file)})
     reply = _called(client.payout(row))
     facts = {"request_id": str(row.request_id), **_facts(reply.rows[0].payout)}
     _notify(reply.rows[0], facts, findings=reply.findings, as_json=as_json, where=IN_THE_PORTAL)
@@ -428,10 +432,6 @@ def _called(call: Coroutine[Any, Any, Any]) -> Any:
         return asyncio.run(call)
     except GatewayClientError as error:
         raise UsageError(str(error)) from None
-
-
-def _new_id() -> str:
-    return str(uuid.UUID(int=SystemRandom().getrandbits(128), version=4))
 
 
 def _fields(path: Path | None, **given: str) -> dict[str, Any]:

@@ -129,27 +129,26 @@ def _list_runs(count: int, *, as_json: bool) -> None:
         opened(signs=False) as environment,
         environment.store.reading() as connection,
     ):
-        rows = [_run_row(run) for run in newest(connection, count=count)]
+        rows = [
+            {
+                "run": run.run_id,
+                "night": run.business_date.isoformat(),
+                "account": f"{run.merchant_id}/{run.account_id}",
+                "mode": f"{run.mode}, {run.part} alone" if run.part else run.mode.value,
+                "status": run.status,
+                "verdict": run.verdict,
+                "started": f"{run.started_at:%Y-%m-%d %H:%M} UTC",
+                "problem": run.problem,
+                "workbook": run.workbook,
+            }
+            for run in newest(connection, count=count)
+        ]
     if as_json:
         show_json(rows)
     elif rows:
         show(rows, columns=RUNS)
     else:
         echo("No night has run yet.")
-
-
-def _run_row(run: "Run") -> dict[str, str]:
-    return {
-        "run": run.run_id,
-        "night": run.business_date.isoformat(),
-        "account": f"{run.merchant_id}/{run.account_id}",
-        "mode": f"{run.mode}, {run.part} alone" if run.part else run.mode.value,
-        "status": run.status,
-        "verdict": run.verdict,
-        "started": f"{run.started_at:%Y-%m-%d %H:%M} UTC",
-        "problem": run.problem,
-        "workbook": run.workbook,
-    }
 
 
 def document_of(night: "Night") -> dict[str, object]:
@@ -174,10 +173,6 @@ def line_of(night: "Night") -> str:
     run = f" ({night.run_id})" if night.run_id else ""
     which = f"{night.merchant_id}/{night.account_id} {night.business_date}"
     return f"{which}: {night.status}{run}, {night.signed_text}{void}"
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def notify_missed(command: str, *, report: Callable[[str], None] = echo_error) -> None:
@@ -436,7 +431,7 @@ def _echo_status(account: Mapping[str, Any], *, signed: Mapping[str, str]) -> No
     if breaks := account["breaks"]:
         terms = signed.get(run, "nobody signs a dry run")
         severe = f"{breaks['high_or_critical']} of them high or critical"
-        echo(f"  {_counted(breaks['open'], 'break')} open, {severe}; {terms}.")
+        echo(f"  {breaks['open']} break{'s' * (breaks['open'] != 1)} open, {severe}; {terms}.")
     if account["to_sign"]:
         echo(f"  {account['to_sign']}")
     if account["workbook"]:

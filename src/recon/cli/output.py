@@ -54,13 +54,10 @@ def progress_of(
     What is yielded takes the sentence of each step that is done. Lines that cannot be written (a
     full disk, a closed stderr) never end the work: how many were lost is a result at its end.
     """
-    with _drawn(steps) if _is_terminal() else _written(steps, elapsed=elapsed) as report:
-        yield report
-
-
-def _is_terminal() -> bool:
     at_terminal = sys.stderr is not None and sys.stderr.isatty()
-    return at_terminal and os.environ.get("TERM", "") not in NO_TERMINALS
+    draws = at_terminal and os.environ.get("TERM", "") not in NO_TERMINALS
+    with _drawn(steps) if draws else _written(steps, elapsed=elapsed) as report:
+        yield report
 
 
 @contextmanager

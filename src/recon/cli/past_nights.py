@@ -16,7 +16,6 @@ from recon.model.money import Money, format_minor_units
 from recon.model.terms import DIGITS_READ
 
 if TYPE_CHECKING:
-    from recon.steps.compare.rebuild import OpeningLine
     from recon.steps.compare.what_if import WhatIf
 
 BREAKS = (
@@ -129,20 +128,20 @@ def _echo_opening(night: str, *, out: Path | None) -> None:
     if not balance.lines:
         echo("Nothing is older than the window of this night: the opening balance is 0.")
     else:
-        show([_row(line) for line in balance.lines], columns=OPENING_COLUMNS)
+        rows = [
+            {
+                "what": line.what,
+                "currency": line.currency,
+                "items": line.items,
+                "amount": format_minor_units(line.amount, currency=line.currency, grouped=True),
+                "oldest": line.oldest[:10],
+                "newest": line.newest[:10],
+            }
+            for line in balance.lines
+        ]
+        show(rows, columns=OPENING_COLUMNS)
     if out is not None:
         echo(f"Items: {write_opening(balance, folder=out)}")
-
-
-def _row(line: "OpeningLine") -> dict[str, object]:
-    return {
-        "what": line.what,
-        "currency": line.currency,
-        "items": line.items,
-        "amount": format_minor_units(line.amount, currency=line.currency, grouped=True),
-        "oldest": line.oldest[:10],
-        "newest": line.newest[:10],
-    }
 
 
 LET_GO_SHOWN_MAX = 20
