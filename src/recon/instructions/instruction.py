@@ -160,6 +160,7 @@ def text_digest(text: str) -> str:
 
 REPEAT = "looks like a repeat"
 """Start of the hold of an instruction that may repeat an earlier one."""
+IF_MEANT_TWICE = "two people approve it if it is meant twice, else withdraw it"
 
 What = tuple[str, str, InstructionKind, str, str, int]
 """Merchant, account, kind, subject, currency and minor units."""
@@ -286,8 +287,7 @@ def reported_repeats(repeats: Iterable[Instruction]) -> str:
     others = f" and {len(more)} more" if more else ""
     return (
         f"{REPEAT} of instruction {first.instruction_id}{others}, which is "
-        f"{first.state} for the same payment and amount; two people approve it if it is meant "
-        "twice, else withdraw it"
+        f"{first.state} for the same payment and amount; {IF_MEANT_TWICE}"
     )
 
 

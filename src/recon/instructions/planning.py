@@ -24,6 +24,7 @@ from itertools import count
 
 from recon.config.limits import CurrencyLimits
 from recon.instructions.instruction import (
+    IF_MEANT_TWICE,
     MOVES_MONEY,
     REPEAT,
     Asked,
@@ -526,14 +527,15 @@ class _Planning:
             others = f" and {len(more)} more" if more else ""
             because = (
                 f"{REPEAT} of instruction {first.instruction_id} from "
-                f"{first.file_name or BY_HAND} ({first.state}){others}; two people approve it if "
-                "it is meant twice, else withdraw it"
+                f"{first.file_name or BY_HAND} ({first.state}){others}"
             )
         because = because or self._id_used(action, meant) or self._replaces(action, meant)
         before = 0 if repeats else self._before(action, meant)
-        own = action.row and action.row.against(action.kind, amount=action.amount, before=before)
-        against = f"{own}; {IF_MEANT}" if own else ""
-        return "; ".join(filter(None, (because, against))), repeats
+        own = ""
+        if action.row:
+            own = action.row.against(action.kind, amount=action.amount, before=before)
+        advice = IF_MEANT_TWICE if repeats else IF_MEANT if own else ""
+        return "; ".join(filter(None, (because, own, advice))), repeats
 
     def free_key(self, action: Action) -> str:
         """Return a natural key that no instruction has."""

@@ -206,6 +206,18 @@ def test_rows_that_ask_for_more_than_their_figure_together_wait():
     )
 
 
+def test_a_repeat_against_its_row_says_once_what_people_do():
+    """Both facts, then the advice at their end."""
+    row = OrderRow(OrderStatus.PARTIALLY_REFUNDED, "EUR", 10_000, refund_amount=1_000)
+    made = _planned(*(replace(REFUND, action_id=each, row=row) for each in (1, 2)))
+
+    assert made.new[0].hold.endswith("if it is meant so, else withdraw it")
+    repeated = made.new[1].hold
+    assert f"; {CONTRADICTS}: refund of 40.00 EUR" in repeated
+    assert repeated.count("two people approve it") == 1
+    assert repeated.endswith("if it is meant twice, else withdraw it")
+
+
 def test_a_request_id_with_a_grown_refund_waits_and_keeps_its_own_key():
     """The same id, twice 3.40 of a figure that grew: for people, and never two of one key."""
     known = Known()
