@@ -6,7 +6,7 @@ failure alarms must ring. A night that another run holds is Cancelled: nothing w
 message names the holder.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any, ParamSpec
 
@@ -19,10 +19,16 @@ from recon.model.nights import Part, StepSummary
 from recon.model.terms import End
 from tasks.night_tasks import echo, sentences_only
 
-NAMES_OF_PARTS = (
-    *("FILES TAKEN IN", "FILES WITH REJECTS", "ASKED", "SOME NOT ANSWERED"),
-    *("PLANNED, NOTHING SENT", "SENT", "SENT, SOME WAIT"),
-)
+PLANNED = "PLANNED, NOTHING SENT"
+_SETTLED = ("settle", "waiting", "SENT, SOME WAIT", "SENT")
+_PARTS = {
+    Part.INGEST: ("ingest", "rejected", "FILES WITH REJECTS", "FILES TAKEN IN"),
+    Part.QUERY: ("query", "failed", "SOME NOT ANSWERED", "ASKED"),
+    Part.SETTLE: _SETTLED,
+    Part.PAYOUTS: _SETTLED,
+}
+"""Part -> its step, a figure of it, the name of its end where that is not 0, and where it is."""
+NAMES_OF_PARTS = {PLANNED, *(name for _, _, *names in _PARTS.values() for name in names)}
 THE_SAME_RESULT, ANOTHER_RESULT, WRITTEN_AGAIN = NAMES_AGAIN = (
     *("THE SAME RESULT", "ANOTHER RESULT", "WRITTEN AGAIN"),
 )
@@ -95,22 +101,14 @@ def state_of_part(part: Part, *, summaries: Sequence[StepSummary], live: bool) -
     """Return the final state of a part: what it did, and that it is not the night itself."""
     figures = {summary.step: summary.figures for summary in summaries}
     message = " ".join([*(summary.sentence for summary in summaries), NOT_A_NIGHT])
-    settled = figures.get("settle", {})
-    for figure, end in (("in_doubt", End.MONEY_IN_DOUBT), ("stopped", End.SENDING_STOPPED)):
-        if live and settled.get(figure):
-            return Failed(name=end.value, message=message)
-    return Completed(name=_name_of_part(part, figures=figures, live=live), message=message)
-
-
-def _name_of_part(part: Part, *, figures: Mapping[str, Mapping[str, int | str]], live: bool) -> str:
-    taken, rejects, asked, unanswered, planned, sent, some_wait = NAMES_OF_PARTS
-    if part is Part.INGEST:
-        return rejects if figures["ingest"].get("rejected") else taken
-    if part is Part.QUERY:
-        return unanswered if figures["query"].get("failed") else asked
-    if not live:
-        return planned
-    return some_wait if figures["settle"].get("waiting") else sent
+    step, figure, some, none = _PARTS[part]
+    name = some if figures[step].get(figure) else none
+    if step == "settle":
+        for stopped, end in (("in_doubt", End.MONEY_IN_DOUBT), ("stopped", End.SENDING_STOPPED)):
+            if live and figures[step].get(stopped):
+                return Failed(name=end.value, message=message)
+        name = name if live else PLANNED
+    return Completed(name=name, message=message)
 
 
 def end_of(report: StepSummary) -> End:
