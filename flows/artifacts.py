@@ -298,12 +298,6 @@ class Artifacts:
             description=f"{self._request.business_date} {verdict}",
         )
 
-    def changes(self, changes: Sequence[Mapping[str, str]], *, total: int) -> None:
-        """Publish orders that the gateway now shows differently, the first hundred of them."""
-        self._table(
-            "changes", changes, of=f"{total} orders that are shown otherwise than in the night"
-        )
-
     def ended_as(self, ending: str) -> None:
         """Append how the run ended to its name: Prefect shows every Completed run in green."""
         from prefect.client.orchestration import get_client
@@ -317,16 +311,8 @@ class Artifacts:
 
         self._published(rename)
 
-    def breaks(self, breaks: Sequence[Mapping[str, str]], *, total: int) -> None:
-        """Publish the open breaks as a table, the first hundred of them."""
-        self._table("breaks", breaks, of=f"{total} open breaks; the workbook has all")
-
-    def totals(self, totals: Sequence[Mapping[str, str]]) -> None:
-        """Publish the control totals as a table, those that do not tie first."""
-        open_ones = sum(row["ties"] != "yes" for row in totals)
-        self._table("totals", totals, of=f"{len(totals)} control totals, {open_ones} do not tie")
-
-    def _table(self, name: str, rows: Sequence[Mapping[str, str]], *, of: str) -> None:
+    def table(self, name: str, rows: Sequence[Mapping[str, str]], *, of: str) -> None:
+        """Publish rows as a table, the first hundred; `of` says of how many, and of what."""
         shown = [dict(row) for row in rows[:ROWS_SHOWN_MAX]]
         description = f"{self._request.business_date}: {len(shown)} of {of}"
         self._made(create_table_artifact, name, table=shown, description=description)

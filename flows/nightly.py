@@ -136,8 +136,9 @@ def ended(run_id: str, summaries: Sequence[StepSummary], *, artifacts: Artifacts
     )
     if waiting:
         artifacts.waiting(waiting)
-    artifacts.breaks(breaks, total=total)
-    artifacts.totals(totals)
+    artifacts.table("breaks", breaks, of=f"{total} open breaks; the workbook has all")
+    untied = sum(row["ties"] != "yes" for row in totals)
+    artifacts.table("totals", totals, of=f"{len(totals)} control totals, {untied} do not tie")
     if workbook:
         artifacts.workbook(workbook)
     artifacts.ended_as(end.value + (f", {total} breaks" if total else ""))

@@ -81,7 +81,8 @@ def _part(part: Part, account: Account, business_date: date | None, mode: Mode) 
         with opened_environment() as environment:
             moved = moved_since(run_id, environment=environment)
         rows = [{"order": one.order_no, "then": one.then, "now": one.now} for one in moved]
-        artifacts.changes(rows, total=len(rows))
+        what = f"{len(rows)} orders that are shown otherwise than in the night"
+        artifacts.table("changes", rows, of=what)
     state = state_of_part(part, summaries=summaries, live=request.mode is Mode.LIVE)
     artifacts.summary(verdict=str(state.name), summaries=summaries)
     artifacts.ended_as(str(state.name))
