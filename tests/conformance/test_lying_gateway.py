@@ -36,7 +36,6 @@ EXTRA: dict[str, dict[str, Any]] = {
     "drip": {"pause_seconds": 0, "piece_bytes": 256},
     "refuse": {"seconds": 0.05},
     "clock_skew": {"seconds": 7200},
-    "lag": {"calls": 9},
 }
 Ask = Callable[[], Mapping[str, ReplyOutcome]]
 """One request: by what each of its effects is known -> what it came to."""

@@ -95,8 +95,6 @@ class FaultRule(BaseModel):
     """transaction_id or order_no of the affected row."""
     seconds: float | None = Field(default=None, ge=-SECONDS_MAX, le=SECONDS_MAX)
     """Duration of silence, delay and lag; time until a late effect or flip; error of the clock."""
-    calls: int = Field(default=1, ge=1)
-    """Number of calls for which a query lags."""
     status: int = Field(default=500, ge=300, le=599)
     retry_after: str | None = None
     location: str | None = None
@@ -150,12 +148,6 @@ class FaultRule(BaseModel):
     def lasting(self) -> float:
         """Duration in seconds, with the default where the rule gives none."""
         return SECONDS_OTHERWISE if self.seconds is None else self.seconds
-
-    @property
-    def calls_max(self) -> int | None:
-        """Maximum number of calls that fail, None without a limit."""
-        counted = self.kind == "lag" and self.times is None and self.seconds is None
-        return self.calls if counted else self.times
 
     @property
     def has_pattern(self) -> bool:
@@ -282,8 +274,12 @@ def draw(
         attempts = {row: _attempt(database, counted, row=row) for row in rows}
     faults: list[Fault] = []
     for number, entry in asked:
-        chance = _Chance(seed, operation, number, attempts)
-        fault = _played(entry, rows=rows, chance=chance)
+        about = entry.rule.operation in {ANY_OPERATION, operation}
+        chances = {
+            row: _chance(seed, operation, row[0] or row[1], attempt, number)
+            for row, attempt in attempts.items()
+        }
+        fault = _played(entry, rows=rows, chances=chances) if about else None
         if fault:
             entry.played += 1
             faults.append(fault)
@@ -291,39 +287,28 @@ def draw(
     return faults
 
 
-@dataclass(frozen=True, slots=True)
-class _Chance:
-    """Draws of one call, a function of seed, operation, row, attempt and rule only."""
-
-    seed: int
-    operation: str
-    number: int
-    """Number of the rule in its plan."""
-    attempts: Mapping[RowKey, int]
-
-    def of(self, row: RowKey) -> float:
-        """A number in [0, 1)."""
-        key = row[0] or row[1]
-        given = (self.seed, self.operation, key, self.attempts[row], self.number, "hit")
-        digest = hashlib.sha256("\x1f".join(map(str, given)).encode()).digest()
-        return int.from_bytes(digest[:6]) / 2**48
+def _chance(*given: object) -> float:
+    """A number in [0, 1), a function of seed, operation, row, attempt and number of the rule."""
+    digest = hashlib.sha256("\x1f".join(map(str, (*given, "hit"))).encode()).digest()
+    return int.from_bytes(digest[:6]) / 2**48
 
 
-def _played(entry: PlannedFault, *, rows: Sequence[RowKey], chance: _Chance) -> Fault | None:
+def _played(
+    entry: PlannedFault, *, rows: Sequence[RowKey], chances: Mapping[RowKey, float]
+) -> Fault | None:
     rule = entry.rule
     fitting = tuple(row for row in rows if rule.is_about(row))
-    about = rule.operation in {ANY_OPERATION, chance.operation}
-    if not about or (rule.has_pattern and not fitting):
+    if rule.has_pattern and not fitting:
         return None
     entry.seen += 1
-    over = rule.calls_max is not None and entry.played >= rule.calls_max
+    over = rule.times is not None and entry.played >= rule.times
     nth, every = rule.nth or entry.seen, rule.every or 1
     if over or entry.seen != nth or entry.seen % every:
         return None
     picked = fitting if rule.has_pattern else ()
     if rule.probability is not None:
         asked = fitting[:1] if rule.kind in WIRE_KINDS else fitting
-        picked = tuple(row for row in asked if chance.of(row) < rule.probability)
+        picked = tuple(row for row in asked if chances[row] < rule.probability)
         if not picked:
             return None
     return Fault(rule, picked)

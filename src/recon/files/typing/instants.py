@@ -169,7 +169,8 @@ def without_swapped_days(cells: pa.Array, *, times: str, problems: CellProblems)
         times: The pattern of a workbook's texts, "" if unknown.
         problems: Receives the suspect dates.
     """
-    in_doubt = _says_day_and_month(times)
+    parts = [part.replace("-", "") for part in _PART.findall(times)]
+    in_doubt = {"%d", "%m"} <= set(parts) and parts[0] != "%Y"
     written = pc.match_substring_regex(cells, _WRITTEN_DAY)
     if not (in_doubt or pc.any(written).as_py()):
         return cells  # cheap exit for most files
@@ -190,12 +191,6 @@ def without_swapped_days(cells: pa.Array, *, times: str, problems: CellProblems)
     )
     note_cells(problems, could_be, why=why)
     return pc.if_else(could_be, "", cells)
-
-
-def _says_day_and_month(times: str) -> bool:
-    """Return whether a pattern has numeric day and month without the year in front."""
-    parts = [part.replace("-", "") for part in _PART.findall(times)]
-    return {"%d", "%m"} <= set(parts) and parts[0] != "%Y"
 
 
 def times_in_standard_form(

@@ -48,7 +48,7 @@ from recon.files.typing.table_schema import (
     TableColumn,
     TableSchema,
 )
-from recon.files.typing.text_cells import CellProblems, Distinct, distinct, note_cells
+from recon.files.typing.text_cells import CellProblems, Distinct, distinct, is_one_of, note_cells
 from recon.model.errors import AmountError
 from recon.model.money import (
     MINOR_UNITS_MAX,
@@ -197,8 +197,7 @@ def _may_be_minus(
 ) -> npt.NDArray[np.bool_]:
     """Return the rows whose amounts may be negative."""
     if kind is SourceKind.LEDGER:
-        words = pa.array(sorted(SIGNED_ENTRY_TYPES), pa.large_string())
-        return np.array(pc.is_in(cells["entry_type"], value_set=words), dtype=bool)
+        return is_one_of(cells["entry_type"], SIGNED_ENTRY_TYPES)
     return np.full(rows, kind in {SourceKind.SETTLEMENT, SourceKind.BANK})
 
 
@@ -304,8 +303,7 @@ def _reckoned(
     if is_turned:
         amounts.minor_units *= -1
     if kinds:
-        rows = pc.is_in(cells["entry_type"], value_set=pa.array(kinds, pa.large_string()))
-        amounts.minor_units[np.array(rows, dtype=bool)] *= -1
+        amounts.minor_units[is_one_of(cells["entry_type"], kinds)] *= -1
     if stated := layout.currencies.get(name):
         own = _cells(raw, stated)
         if words := layout.words.get(column.currency):

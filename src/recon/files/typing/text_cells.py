@@ -7,7 +7,7 @@ the check digit than fail it. In free text every number counts.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -135,11 +135,16 @@ def is_fit(text: str, *, grammar: Grammar) -> bool:
 
 def read_words(cells: pa.Array, *, words: frozenset[str]) -> dict[int, str]:
     """Return the problems of filled cells that are not one of the terms."""
-    known = pa.array(["", *sorted(words)], pa.large_string())
     shown = ", ".join(sorted(words)[:_WORDS_SHOWN_MAX])
     own = distinct(cells)
-    wrong = _rows(pc.invert(pc.is_in(own.texts, value_set=known)))
+    wrong = np.flatnonzero(~is_one_of(own.texts, {"", *words})).tolist()
     return own.by_row(dict.fromkeys(wrong, f"is none of {shown}"))
+
+
+def is_one_of(cells: pa.Array, words: Iterable[str]) -> npt.NDArray[np.bool_]:
+    """Return which cells are one of these terms."""
+    known = pa.array([str(word) for word in words], pa.large_string())
+    return np.array(pc.is_in(cells, value_set=known), dtype=bool)
 
 
 def _rows(mask: Any) -> list[int]:

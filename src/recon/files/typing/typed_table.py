@@ -40,7 +40,14 @@ from recon.files.typing.table_schema import (
     TableColumn,
     TableSchema,
 )
-from recon.files.typing.text_cells import Distinct, distinct, is_fit, read_text, read_words
+from recon.files.typing.text_cells import (
+    Distinct,
+    distinct,
+    is_fit,
+    is_one_of,
+    read_text,
+    read_words,
+)
 from recon.model.business_date import zone_of
 from recon.model.money import MINOR_UNITS_MAX
 from recon.model.terms import (
@@ -322,10 +329,8 @@ def _keys_of_wide_rows(
 def _whole_fees(reading: TableReading) -> None:
     """Set the fee of fee rows to minus their net, whether it was written as gross or fee."""
     gross, fee, net = (reading.typed[name] for name in ("gross", "fee", "net"))
-    words = pa.array(
-        [EntryType.FEE.value, f"{EntryType.FEE.value}{REVERSAL_SUFFIX}"], pa.large_string()
-    )
-    rows = np.array(pc.is_in(reading.columns["entry_type"], value_set=words), dtype=bool)
+    words = (EntryType.FEE, f"{EntryType.FEE}{REVERSAL_SUFFIX}")
+    rows = is_one_of(reading.columns["entry_type"], words)
     rows &= gross.given & fee.given & net.given
     fee.minor_units[rows] = -net.minor_units[rows]
     gross.minor_units[rows] = 0
@@ -523,7 +528,7 @@ Finding = tuple[npt.NDArray[np.bool_], str]
 
 
 def _refund_amount_given(cells: Columns, _: Values) -> Iterator[Finding]:
-    partly = _is(cells["status"], OrderStatus.PARTIALLY_REFUNDED)
+    partly = is_one_of(cells["status"], [OrderStatus.PARTIALLY_REFUNDED])
     yield partly & _blank(cells["refund_amount"]), "is blank on a partially_refunded order"
 
 
@@ -538,12 +543,12 @@ def _action_given(cells: Columns, _: Values) -> Iterator[Finding]:
 def _action_amount_fits(cells: Columns, values: Values) -> Iterator[Finding]:
     action, order = values["action_amount"], values["amount"]
     both = action.given & order.given
-    whole = _is(cells["action"], InstructionKind.CANCEL, InstructionKind.REVIEW)
+    whole = is_one_of(cells["action"], [InstructionKind.CANCEL, InstructionKind.REVIEW])
     part = both & whole & (action.minor_units != order.minor_units)
     yield part, "differs from the order: a cancel or review is whole"
     above = both & (action.minor_units > order.minor_units)
     yield above, "is more than the amount of the order"
-    moved = ~_is(cells["action"], InstructionKind.REVIEW)
+    moved = ~is_one_of(cells["action"], [InstructionKind.REVIEW])
     zero = both & (action.minor_units == 0) & moved
     yield zero, "is zero; an action moves money or is left out"
 
@@ -552,7 +557,7 @@ def _instruction_names(name: str) -> "_Rule":
     """Require order and transaction of an instruction, unless its kind has none."""
 
     def rule(cells: Columns, _: Values) -> Iterator[Finding]:
-        yield _blank(cells[name]) & ~_is(cells["kind"], *KINDS_WITHOUT_TRANSACTION), "is blank"
+        yield _blank(cells[name]) & ~is_one_of(cells["kind"], KINDS_WITHOUT_TRANSACTION), "is blank"
 
     return rule
 
@@ -600,8 +605,3 @@ _RULES: Mapping[tuple[SourceKind, str], _Rule] = {
 
 def _blank(cells: pa.Array) -> npt.NDArray[np.bool_]:
     return np.array(pc.equal(cells, ""), dtype=bool)
-
-
-def _is(cells: pa.Array, *words: str) -> npt.NDArray[np.bool_]:
-    known = pa.array([str(word) for word in words], pa.large_string())
-    return np.array(pc.is_in(cells, value_set=known), dtype=bool)
