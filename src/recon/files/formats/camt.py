@@ -5,6 +5,7 @@ name; the namespace only has to be that of one of these messages. Versions diffe
 place an entry's status or a party's name, and both places are read.
 """
 
+import io
 import re
 from collections.abc import Iterator
 from functools import cache
@@ -24,7 +25,7 @@ from recon.files.formats.bank_records import (
 from recon.files.formats.format_limits import XML_DEPTH_MAX
 from recon.files.formats.named_bytes import FileBytes
 from recon.files.formats.raw_table import refuse
-from recon.files.formats.xml_records import FOREIGN, refuse_unfit_xml
+from recon.files.formats.xml_records import FOREIGN, local_name, refuse_unfit_xml
 from recon.matching.frames.bank_sources import DETAILS, REPORT, STATEMENT
 from recon.privacy.shown_text import redacted
 
@@ -39,8 +40,6 @@ _CREDIT, _DEBIT = "CRDT", "DBIT"
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 FULL_LINE = 140
 """Characters in a full remittance line; a longer text continues in the next line."""
-FED_BYTES = 64 * 1024
-"""Bytes fed to the XML parser at once; their element trees are in memory together."""
 DETAILS_MAX = 100_000
 """Maximum number of payments in one entry."""
 
@@ -69,18 +68,18 @@ def camt_statements(file: FileBytes) -> list[RawStatement]:
 def _statements(content: bytes, *, name: str) -> Iterator[RawStatement]:
     form, entries, count = "", list[RawEntry](), 0
     # Only the awaited tags become Python objects; an entry has some twenty other elements.
-    parser = etree.XMLPullParser(events=("end",), tag=_AWAITED, **FOREIGN)
-    for element in _elements(parser, content=content):
+    found = etree.iterparse(io.BytesIO(content), tag=_AWAITED, **FOREIGN)
+    for _, element in found:
         form = form or _form_of(element.getroottree().getroot(), name=name)
         _refuse_too_deep(element, name=name)
-        tag, above = _local(element.tag), element.getparent()
+        tag, above = local_name(element.tag), element.getparent()
         if tag in _CONTAINERS:
             if _CONTAINERS[tag] != form:
                 refuse(name, f"has a {tag} in a message of another kind")
             yield _statement(element, entries=entries, form=form, name=name)
             entries = []
             element.clear()
-        elif above is not None and _local(above.tag) in _CONTAINERS:
+        elif above is not None and local_name(above.tag) in _CONTAINERS:
             entries.append(_entry(element, name=name))
             count += 1
             if count > ENTRIES_MAX:
@@ -92,9 +91,8 @@ def _statements(content: bytes, *, name: str) -> Iterator[RawStatement]:
             else:
                 before.tail = None
             above.remove(element)
-    root = parser.close()
-    form = form or _form_of(root, name=name)
-    _refuse_too_deep(root, name=name)
+    form = form or _form_of(found.root, name=name)
+    _refuse_too_deep(found.root, name=name)
 
 
 def _refuse_too_deep(element: Any, *, name: str) -> None:
@@ -102,17 +100,10 @@ def _refuse_too_deep(element: Any, *, name: str) -> None:
         refuse(name, f"is nested deeper than {XML_DEPTH_MAX} elements")
 
 
-def _elements(parser: Any, *, content: bytes) -> Iterator[Any]:
-    for start in range(0, len(content), FED_BYTES):
-        parser.feed(content[start : start + FED_BYTES])
-        for _, element in parser.read_events():
-            yield element
-
-
 def _form_of(root: Any, *, name: str) -> str:
     namespace = str(root.tag).rpartition("}")[0].lstrip("{")
     known = _MESSAGE.fullmatch(namespace)
-    if known is None or _local(root.tag) != "Document":
+    if known is None or local_name(root.tag) != "Document":
         refuse(name, "is XML, but no bank statement camt.052, .053 or .054 in versions 02 to 14")
     return _FORMS[known[1]]
 
@@ -216,7 +207,7 @@ def _take_words(entry: RawEntry, element: Any) -> None:
     others = [
         ref.text.strip()
         for ref in _children(element, "Refs")
-        if _local(ref.tag) != "EndToEndId" and ref.text
+        if local_name(ref.tag) != "EndToEndId" and ref.text
     ]
     entry.reference = " ".join(filter(None, (entry.reference, *others)))[:TEXT_CHARACTERS_MAX]
     # The counterparty is on the opposite side; a reversal may swap the sides, so both are read.
@@ -287,7 +278,3 @@ def _at(element: Any, path: str) -> Any:
 @cache
 def _tags(path: str) -> tuple[str, ...]:
     return tuple(f"{{*}}{tag}" for tag in path.split("/"))
-
-
-def _local(name: Any) -> str:
-    return str(name).rpartition("}")[2]

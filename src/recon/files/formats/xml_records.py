@@ -88,7 +88,7 @@ def _elements(content: bytes, *, record: str, name: str) -> Iterator[Any]:
             depth += 1
             if depth > XML_DEPTH_MAX:
                 refuse(name, f"is nested deeper than {XML_DEPTH_MAX} elements")
-            is_record = _local(element.tag) == record if record else depth == BELOW_ROOT
+            is_record = local_name(element.tag) == record if record else depth == BELOW_ROOT
             if is_record and not inside:
                 inside = depth
             continue
@@ -125,7 +125,7 @@ def _leaves(element: Any, *, prefix: str) -> Iterator[tuple[str, str | None]]:
     """Yield (path, text) of each leaf; the text is None where elements and text are mixed."""
     inner = f"{prefix}/" if prefix else ""
     for name, value in element.attrib.items():
-        yield f"{inner}@{_local(name)}", value
+        yield f"{inner}@{local_name(name)}", value
     children = list(element)
     if not children:
         if prefix or (element.text or "").strip(_WHITE):
@@ -135,8 +135,9 @@ def _leaves(element: Any, *, prefix: str) -> Iterator[tuple[str, str | None]]:
     if any(text and text.strip(_WHITE) for text in between):
         yield prefix, None
     for child in children:
-        yield from _leaves(child, prefix=f"{inner}{_local(child.tag)}")
+        yield from _leaves(child, prefix=f"{inner}{local_name(child.tag)}")
 
 
-def _local(name: Any) -> str:
+def local_name(name: Any) -> str:
+    """Return the name of an element or attribute without its namespace."""
     return str(name).rpartition("}")[2]
