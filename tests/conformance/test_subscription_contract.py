@@ -4,7 +4,12 @@ from typing import Any
 
 import pytest
 
-from recon.gateway_client import CancelSubscriptionRow, ReplyOutcome, SignatureState
+from recon.gateway_client import (
+    CancelSubscriptionRow,
+    GatewayInterface,
+    ReplyOutcome,
+    SignatureState,
+)
 from tests.conformance.test_card_contract import card_payment
 
 PLAN = {"contract_name": "Gold plan", "interval": "day", "interval_count": "10"}
@@ -65,3 +70,16 @@ def test_both_names_have_to_agree(sandbox, target, wrong):
     (row,) = ended(target, named["recurring_id"], contract_name=named["contract_name"]).rows
     assert row.outcome is ReplyOutcome.FAILED
     assert ends(sandbox) == 0
+
+
+def test_a_subscription_may_be_made_by_a_form_and_ended_in_xml(sandbox, target):
+    """As a gateway's own profile may select: objects in a form are JSON text."""
+    bodies = {
+        "payment": {"authorise_card": {"body": "form"}},
+        "batch": {"cancelsubscription": {"body": "xml"}},
+    }
+    interface = GatewayInterface.bundled(user={"profiles": bodies})
+    other = target.but(interface=interface)
+
+    (row,) = ended(other, subscribed(other)).rows
+    assert (row.outcome, ends(sandbox)) == (ReplyOutcome.DONE, 1)

@@ -6,6 +6,7 @@ same for all operations.
 """
 
 import hmac
+import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -65,6 +66,12 @@ class Call:
     def rows(self, key: str) -> list[Fields] | None:
         """The rows of a batch, None unless a list of objects; a single object is one row."""
         given = self.fields.get(key)
+        if isinstance(given, str) and given[:1] in {"{", "["}:
+            # A form transmits objects and lists as JSON text.
+            try:
+                given = json.loads(given)
+            except (ValueError, RecursionError):
+                return None
         rows = [given] if isinstance(given, dict) else given
         if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
             return None

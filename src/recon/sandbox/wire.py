@@ -1,9 +1,9 @@
 """Messages as the sandbox parses and renders them: bodies, fields, pages, signatures.
 
-Bodies are JSON or a form, recognised by their first byte; Content-Type is ignored because the
+Bodies are JSON, XML or a form, recognised by their first byte; Content-Type is ignored because the
 samples of the API document send JSON text with the type of a form or of XML. Requests are untrusted
-input: sizes, counts and nesting are limited. Field lengths in the profile `extended`
-are those of the bundled profiles.toml (A-03).
+input: sizes, counts and nesting are limited, XML entities are disabled. Field lengths in the
+profile `extended` are those of the bundled profiles.toml (A-03).
 
 A signature is the lower-case hex SHA-256 of the values of a template's fields in order, without
 delimiters and spaces, a missing field as empty, followed by the sign key. The templates are those
@@ -43,9 +43,10 @@ def parse_body(body: bytes) -> tuple[Fields | None, str]:
     """Parse a request: its fields and "", or None and why the body cannot be read."""
     try:
         text = body.decode("utf-8-sig").lstrip()
-        fields = _parse_json(text) if text[:1] in {"{", "["} else _parse_form(text)
+        parse = {"{": _parse_json, "[": _parse_json, "<": _parse_xml}.get(text[:1], _parse_form)
+        fields = parse(text)
         json.dumps(fields, ensure_ascii=False, default=str).encode()  # lone surrogates are not text
-    except (ValueError, RecursionError) as error:
+    except (ValueError, RecursionError, etree.XMLSyntaxError) as error:
         return None, f"{type(error).__name__}: {error}"
     return (fields, "") if isinstance(fields, dict) else (None, "the body is not an object")
 
@@ -71,6 +72,23 @@ def _parse_form(text: str) -> Fields:
         msg = "the body is empty, or a field is given twice"
         raise ValueError(msg)
     return fields
+
+
+def _parse_xml(text: str) -> Fields:
+    parser = etree.XMLParser(resolve_entities=False, no_network=True, remove_comments=True)
+    root = etree.fromstring(text.encode(), parser)
+    docinfo: Any = root.getroottree().docinfo
+    if docinfo.doctype:
+        msg = "a document type is not accepted"
+        raise ValueError(msg)
+    return _children(root)
+
+
+def _children(element: Any) -> Fields:
+    """The children of an element by name; one with children of its own is an object."""
+    return {
+        str(child.tag): _children(child) if len(child) else child.text or "" for child in element
+    }
 
 
 def render_json(content: Mapping[str, Any]) -> bytes:
