@@ -88,12 +88,10 @@ def _schemas(text: str) -> dict[str, FileSchema]:
 
 FACTS = "facts"
 ANSWERS = "answers"
-"""Name of a night's file of the gateway answers that are compared."""
-OF_ANSWERS = "answers"
-"""Prefix of the names of steps that hold answers; a number follows."""
+"""Name of a night's file of the gateway answers that are compared, and folder of all answers."""
 _ALL = _schemas(Path(__file__).with_name("schemas.toml").read_text("utf-8"))
 SCHEMAS: Mapping[str, FileSchema] = {
-    each.name: each for each in _ALL.values() if each.folder not in {FACTS, OF_ANSWERS}
+    each.name: each for each in _ALL.values() if each.folder not in {FACTS, ANSWERS}
 }
 """Schemas of a night's files by name, in the order in which they are written."""
 ORDER_FACTS, SETTLED_FACTS = _ALL["facts/order_facts"], _ALL["facts/settled_facts"]

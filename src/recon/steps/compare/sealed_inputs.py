@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from recon.archive.schemas import ANSWERS, REPLIES, SCHEMAS
+from recon.archive.schemas import ANSWERS, SCHEMAS
 from recon.archive.step_folder import About, Sealed, rows_of
 from recon.config.rules import Rules
 from recon.matching.frames.arrays import text_column
@@ -48,7 +48,7 @@ from recon.steps.runtime.night_folder import (
     storages_of,
     write,
 )
-from recon.steps.runtime.shown_answers import ShownAnswers
+from recon.steps.runtime.shown_answers import ANSWER_COLUMNS, ShownAnswers, as_compared
 from recon.steps.runtime.window import in_question
 from recon.store import Connection
 from recon.store.money import sending_rows
@@ -203,10 +203,6 @@ def _refuse_other_rules(chosen: About, *, rules: Rules) -> None:
         raise UsageError(msg)
 
 
-_ANSWERS = SCHEMAS[ANSWERS].columns
-_SHARED = tuple(name for name in _ANSWERS.names if name in REPLIES.columns.names)
-
-
 def _changed(
     connection: Connection,
     run: Run,
@@ -222,20 +218,13 @@ def _changed(
     universe, shown = night.table("universe"), ShownAnswers(connection, run, environment)
     is_own = pc.equal(universe["account_id"].cast(pa.string()), run.account_id)
     own, others = universe["order_no"].filter(is_own), universe.filter(pc.invert(is_own))
-    newest_answers, asked = shown.newest(_SHARED), shown.asked_keys()
+    newest_answers, asked = shown.newest(ANSWER_COLUMNS.names), shown.asked_keys()
     if len(asked) > len(own):
         # Orders of the opening balance are not compared.
         left = asked.filter(pc.invert(pc.is_in(asked, value_set=own)))
         is_left = pc.is_in(newest_answers["order_no"], value_set=left)
         newest_answers = newest_answers.filter(pc.invert(is_left))
-    cells = {"source": "gateway", "line": 0}
-    columns = [
-        newest_answers[field.name].cast(field.type)
-        if field.name in _SHARED
-        else pa.repeat(pa.scalar(cells.get(field.name)), len(newest_answers)).cast(field.type)
-        for field in _ANSWERS
-    ]
-    answers = [pa.table(columns, schema=_ANSWERS)]
+    answers = [as_compared(newest_answers)]
     if len(others):
         siblings, keys = shown.sibling_frame(), others.to_pandas().astype("str")
         named = siblings.merge(keys, on=[*KEY_COLUMNS])

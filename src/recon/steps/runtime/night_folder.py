@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 import pandas as pd
@@ -744,23 +744,13 @@ class StoredResult:
         if summary is None:
             return None
         night = self._night
+        names = ("breaks", "effects", "pending", "unverified", "sides", "movements")
+        same: dict[str, Any] = {name: getattr(summary, name) for name in results.OF_RESULT}
         saved = Reconciliation(
-            as_of=summary.as_of,
-            verdict=summary.verdict,
-            breaks=night.frame("breaks"),
-            effects=night.frame("effects"),
+            **(same | self.frames(*names)),
             every_match=Deferred(lambda: night.frame("matches")),
-            pending=night.frame("pending"),
-            unverified=night.frame("unverified"),
             control_totals=results.load_totals(self.connection, self.run_id),
-            sides=night.frame("sides"),
-            unmapped_codes=summary.unmapped_codes,
-            not_covered=summary.not_covered,
-            scope_of_assurance=summary.scope_of_assurance,
-            rules_digest=summary.rules_digest,
-            words_digest=summary.words_digest,
             digest_of_all=Deferred(lambda: summary.digest),
-            movements=night.frame("movements"),
             journals=_in_pairs(night.frame("journals")),
             bank={name: night.frame(name) for name in (*BANK_TABLES, BANKED) if night.has(name)},
         )

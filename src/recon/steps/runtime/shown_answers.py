@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recon.archive.rows_file import read_rows
-from recon.archive.schemas import ANSWER_SCHEMAS, ASKED, OF_ANSWERS, REPLIES, SCHEMAS, FileSchema
+from recon.archive.schemas import ANSWER_SCHEMAS, ASKED, REPLIES, SCHEMAS, FileSchema
 from recon.archive.step_folder import FileEntry, Rows, seal_parts, write_part
 from recon.archive.storage import MAKE_WRITABLE, Storage, reachable
 from recon.config.rules import Rules
@@ -34,9 +34,11 @@ from recon.model.uptime import Uptime
 from recon.proof.night_tables import frame_of_table
 from recon.steps.runtime.environment import Environment
 from recon.steps.runtime.night_folder import (
+    ANSWERS,
     NOT_READ,
     Terms,
     about_of,
+    answer_steps,
     bind,
     bound_step,
     folder_of,
@@ -54,6 +56,7 @@ from recon.store.nights.stored_orders import Hashes, hashes_of
 from recon.store.schema.columns import REASON_CHARACTERS
 
 EVERY_COLUMN = tuple(REPLIES.columns.names)
+ANSWER_COLUMNS = SCHEMAS["answers"].columns
 ANSWER = "answer"
 _ALWAYS = ("phase", *REPLIES.key[1:4], ANSWER)
 """Columns that identify the order and account of an answer, and show that it is one."""
@@ -77,9 +80,7 @@ def read_part(
             "database keeps: put the night's folder back from a backup of the archive"
         )
         raise ArchiveBrokenError(msg)
-    wanted = (
-        None if columns is EVERY_COLUMN else [n for n in EVERY_COLUMN if n in {*columns, *_ALWAYS}]
-    )
+    wanted = [name for name in EVERY_COLUMN if name in {*columns, *_ALWAYS}]
     table = read_rows(content, name=part.path, schemas=ANSWER_SCHEMAS, columns=wanted)
     own = pc.and_(
         pc.equal(table["phase"].cast(pa.string()), part.phase),
@@ -332,7 +333,7 @@ def _save(
 ) -> None:
     storage = storage_of(run, environment=environment)
     with environment.store.reading() as connection:
-        step, _ = _open_step(connection, run)
+        step = _open_step(connection, run)
         number = len(answer_parts.of_run(connection, run.run_id)) + 1
     folder = f"{folder_of(run)}/{step}"
     with reachable(storage, doing=_not_stored(phase)):
@@ -362,15 +363,13 @@ def seal(run: Run, *, environment: Environment) -> None:
     """
     storage = storage_of(run, environment=environment)
     with environment.store.reading() as connection:
-        step, number = _open_step(connection, run)
+        step = _open_step(connection, run)
         folder = f"{folder_of(run)}/{step}"
         parts = [p for p in answer_parts.of_run(connection, run.run_id) if p.folder == folder]
         bound = newest(links(connection, run.run_id))
     if not parts:
         return
-    after = {
-        f"{OF_ANSWERS}-{before}": bound[f"{OF_ANSWERS}-{before}"] for before in range(1, number)
-    }
+    after = {before: bound[before] for before in answer_steps(bound)}
     terms = Terms("", environment.settings.rules.digest)
     about = about_of(run, step, terms=terms, after=after, environment=environment)
     with reachable(storage, doing=_not_stored(parts[-1].phase)):
@@ -387,10 +386,8 @@ def _not_stored(phase: str) -> str:
     return UNWRITTEN_AFTER if phase == answer_parts.AFTER else UNWRITTEN
 
 
-def _open_step(connection: Connection, run: Run) -> tuple[str, int]:
-    bound = {link.step for link in links(connection, run.run_id)}
-    number = 1 + sum(step.startswith(f"{OF_ANSWERS}-") for step in bound)
-    return f"{OF_ANSWERS}-{number}", number
+def _open_step(connection: Connection, run: Run) -> str:
+    return f"{ANSWERS}{1 + len(answer_steps(newest(links(connection, run.run_id))))}"
 
 
 def keys_in(parts: Iterable[AnswerPart], *, environment: Environment) -> pa.Array:
@@ -410,7 +407,7 @@ def bound_entries(
     """Path -> manifest entry of each file of answers that the history of a run records."""
     entries: dict[str, FileEntry] = {}
     for link in links(connection, run_id):
-        if link.step.startswith(f"{OF_ANSWERS}-"):
+        if link.step.startswith(ANSWERS):
             sealed = bound_step(storage, link, doing=UNREAD)
             entries |= {f"{link.folder}/{entry.name}": entry for entry in sealed.manifest.files}
     return entries
@@ -709,20 +706,24 @@ def uptime_in(row: Mapping[str, Any]) -> Uptime:
     return Uptime(row["boot_id"], row["uptime_ms"], row["gateway_at"])
 
 
-def _frame(table: pa.Table) -> pd.DataFrame:
-    rows = table.num_rows
-    constant = {"source": pa.repeat("gateway", rows), "line": pa.repeat(0, rows)}
-    fields = [
-        field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field
-        for field in SCHEMAS["answers"].columns
-    ]
-    named = {*table.column_names}
+def as_compared(replies: pa.Table) -> pa.Table:
+    """Answers in the columns in which a night compares them."""
+    cells = {"source": "gateway", "line": 0}
     columns = [
-        (table[name] if name in named else constant.get(name, pa.nulls(rows))).cast(field.type)
-        for field in fields
-        for name in [field.name]
+        replies[field.name].cast(field.type)
+        if field.name in replies.column_names
+        else pa.repeat(pa.scalar(cells.get(field.name)), len(replies)).cast(field.type)
+        for field in ANSWER_COLUMNS
     ]
-    return frame_of_table(pa.table(columns, schema=pa.schema(fields)))[[*GATEWAY_COLUMNS]]
+    return pa.table(columns, schema=ANSWER_COLUMNS)
+
+
+def _frame(table: pa.Table) -> pd.DataFrame:
+    plain = [
+        field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field
+        for field in ANSWER_COLUMNS
+    ]
+    return frame_of_table(as_compared(table).cast(pa.schema(plain)))[[*GATEWAY_COLUMNS]]
 
 
 def _payments(table: pa.Table) -> pa.Table:

@@ -39,17 +39,18 @@ class Summary:
     """Currency -> minor units at risk in open breaks."""
 
 
+OF_RESULT = (
+    *("as_of", "verdict", "unmapped_codes", "not_covered", "scope_of_assurance"),
+    *("rules_digest", "words_digest"),
+)
+"""Fields of a result that its summary has as they are."""
+
+
 def save(connection: Connection, run_id: str, *, result: Reconciliation) -> Mapping[str, str]:
     """Store a run's result in place of an earlier one; return its summary's cells to attest."""
     at_risk = result.breaks.groupby(result.breaks["currency"].astype(str))["exposure"].sum()
     summary = Summary(
-        as_of=result.as_of,
-        verdict=result.verdict,
-        unmapped_codes=result.unmapped_codes,
-        not_covered=result.not_covered,
-        scope_of_assurance=result.scope_of_assurance,
-        rules_digest=result.rules_digest,
-        words_digest=result.words_digest,
+        **{name: getattr(result, name) for name in OF_RESULT},
         digest=result.digest,
         rows={name: result.rows_of(section) for name, section in SECTIONS.items()},
         exposure={str(currency): int(amount) for currency, amount in at_risk.items()},
