@@ -534,7 +534,7 @@ def ledger(frame: pd.DataFrame) -> MonthList:
     is_alike = frame["amount"].eq(frame["shown"])
     is_shown = pd.Series("yes", frame.index, dtype="str").where(is_alike, "NO").where(is_open, "")
     return MonthList(
-        "Books",
+        "Ledger",
         BOOK_COLUMNS,
         frame.assign(
             label=_labels(frame["what"], DIFFERENCES),
@@ -542,7 +542,7 @@ def ledger(frame: pd.DataFrame) -> MonthList:
             is_shown=is_shown,
         ),
         by={"label": "What", "currency": "Ccy", "is_shown": "Shown"},
-        files={"books.csv": len(frame)},
+        files={"ledger.csv": len(frame)},
         amounts=("amount", "reported"),
         first=("is_shown", "NO"),
     )

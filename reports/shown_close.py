@@ -71,7 +71,7 @@ class AccountMonth:
     @classmethod
     def of_closed(cls, view: ClosedView, *, workbook: Path) -> "AccountMonth":
         """Build it from a closed month as it was sealed."""
-        has_ledger = bool(view.document["statement"]["books_covered"])
+        has_ledger = bool(view.document["statement"]["ledger_covered"])
         status = CloseVerdict.CLOSED.value
         return cls(view.closed.account, status, view.figures, has_ledger, workbook)
 
@@ -301,7 +301,7 @@ def _rows(of: AccountMonth, *, folder: Path) -> Iterator[dict[str, Any]]:
     for currency in sorted({each.currency for each in of.figures}):
         before, moved, owed = (sums[currency, "gateway", at] for at in (OPENING, MOVED, CLOSING))
         # Derived as in a statement: the gateway's figures plus the differences to the ledger.
-        booked = before + sums[currency, "books", OPENING] + sums[currency, "books", MOVED]
+        booked = before + sums[currency, "ledger", OPENING] + sums[currency, "ledger", MOVED]
         yield {
             "account": of.account[1],
             "status": of.status,

@@ -42,7 +42,7 @@ GATEWAY_SIDES = {"orders": ("gateway",), "ledger": ("gateway", "payouts", "fees"
 DIFFERENCES = "Differences per currency, and what explains them"
 FILES = "Files and answers"
 BRIDGE = "From the rows accepted to the records compared"
-BOOKS = "From the ledger file to the ledger compared, in money"
+MONEY = "From the ledger file to the ledger compared, in money"
 ROLL = "Breaks from the night before to tonight"
 Checks = Mapping[str, list[dict[str, Any]]]
 """Title of a block -> its rows, each with the result of its `check`."""
@@ -86,7 +86,7 @@ def checks_of(figures: NightFigures, rows: Rows) -> Checks:
             for each in figures.files
         ],
         BRIDGE: [*_bridge(figures, rows)],
-        BOOKS: [*_books(figures, rows)] if figures.ledger_covered else [],
+        MONEY: [*_money_of_ledger(figures, rows)] if figures.ledger_covered else [],
         ROLL: [*_roll_forward(rows)],
     }
 
@@ -374,7 +374,7 @@ def _bridge(figures: NightFigures, rows: Rows) -> Iterator[dict[str, Any]]:
             }
 
 
-def _books(figures: NightFigures, rows: Rows) -> Iterator[dict[str, Any]]:
+def _money_of_ledger(figures: NightFigures, rows: Rows) -> Iterator[dict[str, Any]]:
     ledger = [row for row in rows.sides if row["source"] == "ledger"]
     for currency, steps in figures.ledger_sums.items():
         written = {step: steps.get(step, 0) for step in LEDGER_STEPS}
@@ -410,11 +410,16 @@ def _ways(figures: NightFigures, checks: Checks) -> Iterator[Part]:
     if figures.ledger_covered:
         columns = (
             CURRENCY,
-            *_amounts(*((TABLES["books"][step], step) for step in LEDGER_STEPS)),
+            *_amounts(*((TABLES["ledger"][step], step) for step in LEDGER_STEPS)),
             *_amounts(("Come to", "come_to"), ("Ledger compared", "compared")),
             CHECKED,
         )
-        yield Listing(columns, checks[BOOKS], title=BOOKS, nothing="No money in the ledger file.")
+        yield Listing(
+            columns,
+            checks[MONEY],
+            title=MONEY,
+            nothing="No money in the ledger file.",
+        )
         unread = sum(
             reject.kind is SourceKind.LEDGER and not reject.currency for reject in figures.rejects
         )

@@ -37,7 +37,7 @@ AREAS = {
     "moves": "Money still to move, or in doubt",
     "bank": "Bank and payouts",
     "settlement": "Settlement, fees, reserve",
-    "books": "Ledger wrong or incomplete",
+    "ledger": "Ledger wrong or incomplete",
     "orders": "Orders and gateway differ",
 }
 """Areas of breaks in codes.toml."""

@@ -32,7 +32,7 @@ from tests.recon.steps.month.test_truth_of_months import ACCOUNTS
 TOP = 4
 """Row of a list's header."""
 SHEETS = (
-    *("Close", "Statement", "Open items", "In transit", "Books", "Straddling", "Journals"),
+    *("Close", "Statement", "Open items", "In transit", "Ledger", "Straddling", "Journals"),
     *("Open breaks", "Prior periods", "Facts", "Assurance", "Guide"),
 )
 CODE = "MISSING_IN_LEDGER"
@@ -174,7 +174,7 @@ def rows_of_sheet(path: Path, title: str) -> list[list[Any]]:
 
 LISTS = {
     "Open items": (["What", "Ccy", "Close"], "Amount", ["closing-items.csv", "opening-items.csv"]),
-    "Books": (["What", "Ccy", "Shown"], "Ledger less gateway", ["books.csv"]),
+    "Ledger": (["What", "Ccy", "Shown"], "Ledger less gateway", ["ledger.csv"]),
     "Facts": (["What", "Ccy", "Counts", "Late"], "Amount", ["facts.csv"]),
     "Straddling": (["What", "Ccy"], "Amount", ["straddling.csv"]),
 }
@@ -211,7 +211,7 @@ def test_of_too_many_rows_a_sheet_has_sums_the_first_ones_and_the_file(
         size = f"{len(content.splitlines()) - 1:,} rows, {len(content):,} bytes"
         assert f"{name}: {size}, SHA-256 {sha256(content).hexdigest()}" in [row[0] for row in shown]
     assert shown[-3] == header
-    assert shown[-2:] == (every[:2] if title != "Books" else shown[-2:])
+    assert shown[-2:] == (every[:2] if title != "Ledger" else shown[-2:])
 
 
 def test_of_too_many_differences_those_that_no_night_shows_stand_first(
@@ -225,7 +225,7 @@ def test_of_too_many_differences_those_that_no_night_shows_stand_first(
     monkeypatch.setattr(month_workbook, "LIST_ROWS_MAX", len(ledger) - 1)
     monkeypatch.setattr(month_workbook, "LIST_ROWS_SHOWN", 1)
 
-    rows = rows_of_sheet(written(unproven, tmp_path / "statement.xlsx"), "Books")
+    rows = rows_of_sheet(written(unproven, tmp_path / "statement.xlsx"), "Ledger")
 
     assert rows[-1][2] == ledger["key"].iloc[tampered]
     assert rows[-1][-1] == "NO"

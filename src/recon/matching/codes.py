@@ -187,7 +187,7 @@ class Code(BaseModel):
 
     name: Text
     title: Annotated[str, Field(min_length=1, max_length=TITLE_MAX)]
-    area: Literal["moves", "bank", "settlement", "books", "orders"] = "orders"
+    area: Literal["moves", "bank", "settlement", "ledger", "orders"] = "orders"
     overdue: bool = False
     meaning: Text
     to_do: Text
@@ -209,7 +209,7 @@ class Code(BaseModel):
     lacks_a_side: bool = False
     both_legs: bool = False
     when: list[When] = []
-    journal: Literal["", "books", "undecided"] = ""
+    journal: Literal["", "ledger", "undecided"] = ""
     templates: dict[Literal["sets", "groups", "held", "bank"], Templates] = {}
 
     @property

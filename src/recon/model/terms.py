@@ -267,7 +267,7 @@ class Flag(StrEnum):
     JOINED = "joined"
     NO_PAYOUT = "no_payout"
     OVER_RELEASED = "over_released"
-    BEFORE_LEDGER = "before_books"
+    BEFORE_LEDGER = "before_ledger"
     BOOKED_DIFFERS = "booked_differs"
     WITH_BANK = "with_bank"
     REFUND_FROM_SETTLEMENT = "refund_from_settlement"

@@ -64,8 +64,10 @@ from recon.store.people.closed_months import ClosedMonth, MonthState
 
 NO_BREAK = "Differs in the ledger, and no break shows it yet"
 PROOF_SHEET = "sheet Assurance; statement.sql says how each is computed"
-BOOKS_SHEET = "sheet Books lists by order what no break shows; run the next night over those orders"
-_LISTS = {"P5": BOOKS_SHEET, "P6": BOOKS_SHEET}
+LEDGER_SHEET = (
+    "sheet Ledger lists by order what no break shows; run the next night over those orders"
+)
+_LISTS = {"P5": LEDGER_SHEET, "P6": LEDGER_SHEET}
 BATCHES_NAMED_MAX = 3
 ENTRIES_NAMED_MAX = 3
 WINDOW_MARGIN_DAYS = 5
@@ -374,10 +376,10 @@ def _open_items(stated: StatedMonth) -> Iterator[OpenItem]:
         yield from _listed(statement.closing_items, what, words=ITEMS, sheet="Open items")
     if (ledger := statement.ledger) is not None:
         for what in (*WAITS, GROUPS[1]):
-            yield from _listed(ledger, what, words=DIFFERENCES, sheet="Books")
+            yield from _listed(ledger, what, words=DIFFERENCES, sheet="Ledger")
         named = {*statement.breaks["order_no"], *statement.breaks["transaction_id"]}
         own = ledger[~ledger["key"].isin(named)]
-        yield from _listed(own, OPEN, words={OPEN: NO_BREAK}, sheet="Books")
+        yield from _listed(own, OPEN, words={OPEN: NO_BREAK}, sheet="Ledger")
     for what, sheet in (("late", "Straddling"), ("prior", "Prior periods")):
         yield from _listed(statement.straddling, what, words=STRADDLES, sheet=sheet)
     yield from _deleted(statement.straddling)
@@ -440,7 +442,7 @@ def month_files(stated: StatedMonth) -> dict[str, str]:
         "facts.csv": statement.facts,
         "straddling.csv": statement.straddling,
         "in-transit.csv": statement.transit,
-        "books.csv": statement.ledger,
+        "ledger.csv": statement.ledger,
         "reported-by-night.csv": statement.reported,
         "journals.csv": statement.journals,
     }
@@ -486,7 +488,7 @@ def document_of(stated: StatedMonth) -> dict[str, Any]:
         "first_month": stated.is_first,
         "settlement_covered": statement.is_settled,
         "bank_covered": statement.transit is not None,
-        "books_covered": statement.ledger is not None,
+        "ledger_covered": statement.ledger is not None,
         "rules": dict(stated.rules),
         "figures": _figures(statement.figures),
         "proof": proof_rows(stated),
@@ -578,7 +580,7 @@ def _open_breaks(close: PreparedClose) -> Iterator[Mapping[str, Any]]:
 
 
 LISTS = (
-    *("opening-items.csv", "closing-items.csv", "facts.csv", "in-transit.csv", "books.csv"),
+    *("opening-items.csv", "closing-items.csv", "facts.csv", "in-transit.csv", "ledger.csv"),
     *("journals.csv", "nights.csv", "open-breaks.csv", "blockers.csv", "open-at-close.csv"),
 )
 """Files of a close that are signed together with its figures; the other files repeat these, or show

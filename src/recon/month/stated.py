@@ -315,7 +315,7 @@ def _night(
 
 
 def _ledger_since(run: Run, *, night: SealedNight) -> tuple[datetime, datetime] | None:
-    """Return since when the ledger of a night is complete (`MonthNight.books_since`).
+    """Return since when the ledger of a night is complete (`MonthNight.ledger_since`).
 
     In the first days ever settled, payouts may be of earlier batches: they are not missed.
     """
@@ -646,7 +646,7 @@ def _inputs(
     yield _values("month", ("before", "first", "last", "first_after", "month_name"), [cells])
     yield _values(
         "nights",
-        ("number", "business_date", "run_id", "predecessor", "books_since", "cash_since"),
+        ("number", "business_date", "run_id", "predecessor", "ledger_since", "cash_since"),
         [
             (
                 f"{night.number}",

@@ -97,7 +97,7 @@ class MonthFigure:
     currency: str
     of: str
     """gateway (what it owes), reserve (held + or released -), outside (before the settlement
-    begins), transit, books (the ledger)."""
+    begins), transit, ledger."""
     at: str
     """OPENING, MOVED or CLOSING."""
     name: str
@@ -325,7 +325,7 @@ def entry_label(entry_type: str) -> str:
     return entry_type.replace("_", " ").capitalize()
 
 
-GATEWAY, BANK, BOOKS = "gateway", "transit", "books"
+GATEWAY, BANK, LEDGER = "gateway", "transit", "ledger"
 
 
 @dataclass(frozen=True, slots=True)
@@ -395,19 +395,19 @@ def blocks_of(statement: MonthStatement, *, currency: str) -> list[list[Statemen
         )
     if statement.ledger is not None:
         # The ledger balance, derived from the gateway's balance and what was open between the two.
-        booked = opening + sums[currency, BOOKS, OPENING]
-        moves = sorted(name for of, at, name in figures if (of, at) == (BOOKS, MOVED))
+        booked = opening + sums[currency, LEDGER, OPENING]
+        moves = sorted(name for of, at, name in figures if (of, at) == (LEDGER, MOVED))
         words = {
             name: STRADDLES.get(name) or f"Booked: {entry_label(name).lower()}" for name in moves
         }
-        closing = booked + sums[currency, BOOKS, MOVED]
+        closing = booked + sums[currency, LEDGER, MOVED]
         blocks.append(
             [
                 end("open", f"The ledger, derived, at the close of {day}", booked),
-                *rows("move", BOOKS, MOVED, words),
+                *rows("move", LEDGER, MOVED, words),
                 end("close", f"The ledger, derived, {by_then}", closing),
                 StatementRow("listed", "owed", "The gateway owes", None, owed),
-                *rows("listed", BOOKS, CLOSING, DIFFERENCES),
+                *rows("listed", LEDGER, CLOSING, DIFFERENCES),
                 *not_counted("listed"),
             ]
         )

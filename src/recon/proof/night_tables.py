@@ -314,7 +314,7 @@ def compared_tables(
             (minor units); None: it stored none, and nothing is compared with it.
     """
     terms = [*_terms(sources, rules=rules, previous=previous)]
-    terms.append(_term("books_of", account[0], label=account[1]))
+    terms.append(_term("ledger_of", account[0], label=account[1]))
     if carried is not None:
         count, exposure = carried
         terms.append(_term("carried_of", account[0], label=account[1]))
@@ -345,7 +345,7 @@ def steps_table(sources: Sources, *, ledger_sums: LedgerSteps) -> pa.Table:
         rows += (_step("arrived", str(kind), step, number=each) for step, each in steps.items())
     for currency, moved in ledger_sums.items():
         for step, amount in moved.items():
-            rows.append(_step("books", "ledger", step, number=amount, currency=currency))
+            rows.append(_step("ledger", "ledger", step, number=amount, currency=currency))
     return table_of_rows(rows, name=STEPS)
 
 
@@ -376,7 +376,7 @@ def sources_of_tables(tables: Mapping[str, pa.Table]) -> Sources:
             numbers = of_source.setdefault(way, {}).setdefault(row["source"], {})
             numbers[row["step"]] = row["number"]
     ledger_sums: dict[str, dict[str, int]] = {}
-    for row in steps["books"] if "books" in given else ():
+    for row in steps["ledger"] if "ledger_sums" in given else ():
         if row["step"] in ARRIVED_STEPS:
             ledger_sums.setdefault(row["currency"], {})[row["step"]] = row["number"]
     write_offs = {
@@ -414,7 +414,7 @@ def sources_of_tables(tables: Mapping[str, pa.Table]) -> Sources:
         settled=SettledDays(**days) if days else None,
         ledger_since={
             (row["key"], row["word"]): date.fromisoformat(str(row["number"])).isoformat()
-            for row in terms["books_since"]
+            for row in terms["ledger_since"]
         },
         unread_batches=frozenset(unread) if "unread" in given else None,
         volumes=frame_of_table(tables[VOLUMES]) if VOLUMES in tables else None,
@@ -447,15 +447,15 @@ def previous_of_tables(tables: Mapping[str, pa.Table]) -> Previous | None:
 def _terms(sources: Sources, *, rules: Rules, previous: Previous | None) -> Iterator[Cells]:
     agreed, days = sources.agreed_write_offs, sources.settled
     given = {name: getattr(sources, name) is not None for name in _OPTIONAL}
-    given |= {"books": bool(sources.ledger_sums), "agreed": agreed is not None}
+    given |= {"ledger_sums": bool(sources.ledger_sums), "agreed": agreed is not None}
     given["bank"] = sources.bank is not None
-    given["bank_books"] = given["bank"] and rules.ledger.bank and sources.ledger is not None
+    given["bank_ledger"] = given["bank"] and rules.ledger.bank and sources.ledger is not None
     given["unread"] = sources.unread_batches is not None
     given["agreed_entries"] = agreed is not None and agreed.entries is not None
     yield from (_term("given", name) for name, there in given.items() if there)
     yield from (_term("arrived", str(kind)) for kind in sources.arrived)
     for (merchant, account), day in sources.ledger_since.items():
-        yield _term("books_since", merchant, label=account, number=int(day.replace("-", "")))
+        yield _term("ledger_since", merchant, label=account, number=int(day.replace("-", "")))
     yield from _terms_of_rules(rules)
     yield from _terms_of_banks(sources, rules=rules)
     if sources.settlement is not None:

@@ -240,7 +240,7 @@ def sql_totals(
     with reading(folder, memory_mb=night_memory_mb(_size(folder))) as sql:
         with _asking(ROWS):
             given = {key for (key,) in sql.rows(located(f"SELECT key {_GIVEN}"))}
-            names = _names(banks="bank" in given, bank_booked="bank_books" in given)
+            names = _names(banks="bank" in given, bank_booked="bank_ledger" in given)
             sql.execute(located((own or {}).get(ROWS) or _text(ROWS)))
         return (*_reported(sql, texts or {name: _text(name) for name in names}, located=located),)
 

@@ -119,7 +119,7 @@ def orders_of_key(key: dict[str, Any]) -> dict[str, tuple[str, Legs | None]]:
 def groups_of_key(key: dict[str, Any]) -> Counter[tuple[str, int, int]]:
     """Code, effect on the ledger and effect at the bank of everything that is of no order."""
     found: Counter[tuple[str, int, int]] = Counter()
-    for planted in (*key["held_back"], *key["books"], *key["bank"]["breaks"]):
+    for planted in (*key["held_back"], *key["ledger"], *key["bank"]["breaks"]):
         effects = (planted.get(name, "") for name in ("effect_ledger", "effect_bank"))
         ledger, bank = (minor(each, planted["currency"]) if each else 0 for each in effects)
         found[planted["code"], ledger, bank] += 1

@@ -214,7 +214,7 @@ def test_the_totals_of_the_books_of_the_bank_hold(of_ledger):
     [
         ("paid", first_off("bank_amount"), {"T19"}),
         ("received", without("state", "BREAK"), {"T17", "T19"}),
-        ("effects", without("leg", "bank_books"), {"T12", "T19"}),
+        ("effects", without("leg", "bank_ledger"), {"T12", "T19"}),
         ("banked", without("state", "PENDING"), {"T19"}),
         ("banked", without("state", "MATCHED"), {"T19"}),
         ("banked", without("flags", "written_off"), {"T19"}),

@@ -415,7 +415,7 @@ CHANGED: list[tuple[str, Change, set[str]]] = [
     ("files", first_off("rows_read"), {"T0", "T1"}),
     ("rejects", lambda table: pa.concat_tables([table, a_reject(table)]), {"T0"}),
     ("steps", first_off("number"), {"T2"}),
-    ("steps", without("way", "books"), {"T0"}),
+    ("steps", without("way", "ledger"), {"T0"}),
     ("orders", first_off("amount"), {"T4", "T5A", "T14"}),
     ("orders", without_first, {"T2", "T4", "T6"}),
     ("answers", first_off("amount"), {"T4", "T5A", "T14"}),
@@ -695,7 +695,7 @@ def test_a_larger_folder_is_proven_with_more(folder, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "elsewhere", ["answers-1/orders.parquet", "books.superseded-1/orders.parquet"]
+    "elsewhere", ["answers-1/orders.parquet", "ledger.superseded-1/orders.parquet"]
 )
 def test_the_statements_of_a_folder_read_what_stands_elsewhere_there(
     night, folder, totals, tmp_path, elsewhere

@@ -36,7 +36,7 @@ def test_every_movement_of_the_engine_has_its_column_and_its_words():
     [
         ("files", "Files and answers"),
         ("bridge", "From the rows accepted to the records compared"),
-        ("books", "From the ledger file to the ledger compared, in money"),
+        ("ledger_sums", "From the ledger file to the ledger compared, in money"),
     ],
 )
 def test_a_step_that_is_one_off_fails_its_block(figures, changed, title):
@@ -44,7 +44,7 @@ def test_a_step_that_is_one_off_fails_its_block(figures, changed, title):
     steps: Any = {
         "files": (replace(figures.files[0], rows_read=63), *figures.files[1:]),
         "bridge": {SourceKind.ORDERS: {"repeat": 1}},
-        "books": {"EUR": {"in_file": 1}},
+        "ledger_sums": {"EUR": {"in_file": 1}},
     }[changed]
 
     checks = checks_of(replace(figures, **{changed: steps}), rows_on_sheets(figures))

@@ -354,7 +354,7 @@ def midnights(days: Column, *, zone: ZoneInfo) -> Ints:
     return np.array([known[day] for day in days.tolist()], dtype=np.int64)
 
 
-BEFORE_LEDGER = "before_books"
+BEFORE_LEDGER = "before_ledger"
 """Group of what was settled before the ledger begins."""
 Begins = Mapping[tuple[str, str], str]
 """Merchant and account -> the first day of its ledger, ISO date."""

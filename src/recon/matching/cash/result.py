@@ -77,7 +77,7 @@ _GROUPS = Comparison(
     facts={
         "kind": str,
         **dict.fromkeys(("differs", "settled", "booked", "settled_less"), bool),
-        **dict.fromkeys(("before", "over_released", "closed_ledger", "late_books"), bool),
+        **dict.fromkeys(("before", "over_released", "closed_ledger", "late_ledger"), bool),
     },
     more={"settled": int, "booked": int},
     clauses={
@@ -92,7 +92,7 @@ _GROUPS = Comparison(
 )
 """`differs`: both sides are compared and are not the same; `settled`: it has a settlement line;
 `booked`: its entries do not sum to 0; `settled_less`: the lines sum to less than the entries;
-`before`: it was settled before the ledger begins; `late_books`: recent lines and entries do not
+`before`: it was settled before the ledger begins; `late_ledger`: recent lines and entries do not
 explain the difference."""
 
 
@@ -192,7 +192,7 @@ def found_of_groups(
         "booked": booked != 0,
         "settled_less": np.abs(settled) < np.abs(booked),
         "closed_ledger": closed,
-        "late_books": (gap < low) | (gap > high),
+        "late_ledger": (gap < low) | (gap > high),
     }
     return _GROUPS.found(
         {**known, **facts},

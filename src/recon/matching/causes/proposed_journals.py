@@ -95,7 +95,7 @@ def parts_of_found(rows: Arrays) -> Iterator[BookingPart]:
             yield BookingPart(own, currency, part, effect)
 
 
-BOOKED = frozenset(code for code, row in CODES.items() if row.journal == "books")
+BOOKED = frozenset(code for code, row in CODES.items() if row.journal == "ledger")
 """Codes resolved by booking what the gateway shows. Others need a decision or evidence first:
 whether to refund, whose a movement is, what a status means."""
 UNDECIDED = frozenset(code for code, row in CODES.items() if row.journal == "undecided")
@@ -143,7 +143,7 @@ def not_in_ledger(effects: pd.DataFrame, *, exported: Sequence[Exported]) -> lis
     return [journal for journal in exported if not journal.booked and journal not in shown]
 
 
-OF_BANK = "bank_books"
+OF_BANK = "bank_ledger"
 """Leg of bank receipts that are not booked."""
 LACKS = ("ledger", OF_BANK)
 """Legs of effects that booking corrects."""

@@ -19,4 +19,4 @@ sides AS (
     SELECT 'listed = waits: ' || key, 'amount', currency, 0, amount FROM waiting, month WHERE day <= last
 )
 SELECT 'P5' AS id, name, currency, measure, sum("left")::BIGINT AS "left", sum("right")::BIGINT AS "right"
-FROM sides WHERE EXISTS (FROM books_given) GROUP BY name, currency, measure;
+FROM sides WHERE EXISTS (FROM ledger_given) GROUP BY name, currency, measure;

@@ -20,8 +20,8 @@ sides AS (
 )
 SELECT 'P6' AS id, 'ledger with the journals = gateway + booked in another month + left to decide' AS name, currency,
     'amount' AS measure, sum("left")::BIGINT AS "left", sum("right")::BIGINT AS "right"
-FROM sides WHERE EXISTS (FROM books_given) GROUP BY currency
+FROM sides WHERE EXISTS (FROM ledger_given) GROUP BY currency
 UNION ALL
 SELECT 'P6', 'breaks that journals book = breaks of the night with an effect on the ledger', currency, 'count',
     count(*), count(effect)
-FROM booked WHERE EXISTS (FROM books_given) GROUP BY currency;
+FROM booked WHERE EXISTS (FROM ledger_given) GROUP BY currency;

@@ -12,14 +12,14 @@ sides AS (
     UNION ALL SELECT 'fees of the lines = fees charged', 'amount', currency, 0, sum(fee) FROM charged GROUP BY currency
     UNION ALL
     SELECT 'fees charged = booked + to accrue at the close - to accrue before', 'amount', currency, sum(fee), 0
-    FROM charged WHERE EXISTS (FROM books_given) GROUP BY currency
+    FROM charged WHERE EXISTS (FROM ledger_given) GROUP BY currency
     UNION ALL
     SELECT 'fees charged = booked + to accrue at the close - to accrue before', 'amount', currency, 0, -sum(amount)
-    FROM entries, month WHERE key = 'fees' AND day BETWEEN first AND last AND EXISTS (FROM books_given) GROUP BY currency
+    FROM entries, month WHERE key = 'fees' AND day BETWEEN first AND last AND EXISTS (FROM ledger_given) GROUP BY currency
     UNION ALL
     SELECT 'fees charged = booked + to accrue at the close - to accrue before', 'amount', currency, 0,
         sum(CASE WHEN side = 'closing' THEN amount ELSE -amount END)
-    FROM listed_differences WHERE key = 'fees' AND EXISTS (FROM books_given) GROUP BY currency
+    FROM listed_differences WHERE key = 'fees' AND EXISTS (FROM ledger_given) GROUP BY currency
 )
 SELECT 'P8' AS id, name, currency, measure, sum("left")::BIGINT AS "left", sum("right")::BIGINT AS "right"
 FROM sides GROUP BY name, currency, measure;

@@ -49,7 +49,7 @@ counter AS (
         CASE WHEN l.key = 'reserves' AND s.still <> -sum(amount) OVER p THEN 0 ELSE coalesce(s.open, 0) END AS open
     FROM (FROM later WHERE is_counter AND (key <> 'payouts' OR is_old)) l
     LEFT JOIN still_open s USING (currency, key, account)
-    WHERE EXISTS (FROM books_given)
+    WHERE EXISTS (FROM ledger_given)
     WINDOW p AS (PARTITION BY l.currency, l.key, l.account)
 ),
 shared AS (
@@ -73,7 +73,7 @@ beside AS (
 shares AS (
     SELECT place, share FROM shared
     UNION ALL SELECT place, share FROM beside WHERE share IS NOT NULL
-    UNION ALL SELECT place, size FROM later WHERE code = 'BANK_NOT_BOOKED' AND is_old AND EXISTS (FROM books_given)
+    UNION ALL SELECT place, size FROM later WHERE code = 'BANK_NOT_BOOKED' AND is_old AND EXISTS (FROM ledger_given)
 ),
 parts AS (
     SELECT w.* REPLACE (CASE WHEN d.is_of_month THEN month.last ELSE w.date END AS date), d.part
@@ -96,7 +96,7 @@ WITH accrued AS (
         SELECT j.currency, j.debit - j.credit
         FROM dated_journals j JOIN newest_breaks b USING (break_id), month
         WHERE j.account IN (FROM clearing) AND b.code LIKE 'FEE_%' AND j.date <= month.last)
-    WHERE EXISTS (FROM booking WHERE fees <> '') AND EXISTS (FROM books_given)
+    WHERE EXISTS (FROM booking WHERE fees <> '') AND EXISTS (FROM ledger_given)
     GROUP BY currency HAVING sum(amount) <> 0
       AND currency IN (SELECT currency FROM listed_differences WHERE side = 'closing' AND key = 'fees')
 ),

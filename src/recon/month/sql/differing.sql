@@ -2,7 +2,7 @@
 CREATE OR REPLACE TEMP TABLE newest_breaks AS FROM breaks SEMI JOIN newest_night USING (number);
 CREATE OR REPLACE TEMP TABLE clearing AS
 SELECT word AS account FROM terms SEMI JOIN newest_night USING (number) WHERE name = 'clearing';
-CREATE OR REPLACE TEMP TABLE books_given AS
+CREATE OR REPLACE TEMP TABLE ledger_given AS
 FROM terms SEMI JOIN newest_night USING (number) WHERE name = 'given' AND key = 'ledger';
 
 -- Every line of the settlement that any night reported which had its batch line by line.

@@ -12,9 +12,9 @@ FROM (
     SELECT currency, 'transit', 'moved', move, amount FROM transit_moves, month WHERE counts_on BETWEEN first AND last)
 GROUP BY ALL
 UNION ALL
-SELECT currency, 'books', side, what, count(*) FILTER (amount <> 0), sum(amount)::BIGINT
-FROM listed_differences WHERE EXISTS (FROM books_given) GROUP BY ALL
+SELECT currency, 'ledger', side, what, count(*) FILTER (amount <> 0), sum(amount)::BIGINT
+FROM listed_differences WHERE EXISTS (FROM ledger_given) GROUP BY ALL
 UNION ALL
-SELECT currency, 'books', 'moved', CASE WHEN gone_on = '' THEN entry_type ELSE 'entry_vanished' END, count(*), sum(amount)::BIGINT
-FROM entries, month WHERE day BETWEEN first AND last AND EXISTS (FROM books_given)
+SELECT currency, 'ledger', 'moved', CASE WHEN gone_on = '' THEN entry_type ELSE 'entry_vanished' END, count(*), sum(amount)::BIGINT
+FROM entries, month WHERE day BETWEEN first AND last AND EXISTS (FROM ledger_given)
 GROUP BY ALL;

@@ -45,7 +45,7 @@ UNION ALL
 SELECT 'prior', currency, coalesce(nullif(payment, ''), batch_id), order_no, own_on, reported_on, amount FROM own_facts WHERE own_on <> event_on
 UNION ALL
 SELECT 'entry_vanished', currency, entry_id, order_no, booked_on, gone_on, amount
-FROM entries, month WHERE gone_on BETWEEN first AND last AND EXISTS (FROM books_given);
+FROM entries, month WHERE gone_on BETWEEN first AND last AND EXISTS (FROM ledger_given);
 
 -- Fees of captures that no line settled, by what the month's settled captures cost; an estimate, in no sum.
 CREATE OR REPLACE TEMP TABLE estimates AS

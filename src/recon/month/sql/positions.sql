@@ -98,9 +98,9 @@ newest AS (
 -- What the next night with a ledger has no more, though its ledger reaches back to it or it asked about its order, was
 -- deleted: it is taken back by the date of that night.
 lacked AS (
-    SELECT e.*, m.next, m.business_date AS gone_on, m.books_since, m.cash_since
+    SELECT e.*, m.next, m.business_date AS gone_on, m.ledger_since, m.cash_since
     FROM newest e
-    ASOF JOIN (SELECT number AS next, * FROM nights WHERE books_since IS NOT NULL) m ON e.number < m.next
+    ASOF JOIN (SELECT number AS next, * FROM nights WHERE ledger_since IS NOT NULL) m ON e.number < m.next
 ),
 asked AS (
     SELECT DISTINCT number AS next, order_no
@@ -108,11 +108,11 @@ asked AS (
     SEMI JOIN (SELECT next AS number, order_no FROM lacked WHERE order_no <> '') USING (number, order_no)
 ),
 deleted AS (
-    SELECT l.* EXCLUDE (next, books_since, cash_since) REPLACE (
+    SELECT l.* EXCLUDE (next, ledger_since, cash_since) REPLACE (
         CASE WHEN ends_with(l.entry_type, '_reversal') THEN replace(l.entry_type, '_reversal', '') ELSE l.entry_type || '_reversal' END AS entry_type)
     FROM lacked l LEFT JOIN asked a USING (next, order_no)
     WHERE CASE WHEN replace(l.entry_type, '_reversal', '') IN ('fee', 'reserve', 'payout') THEN l.booked_at >= l.cash_since
-               ELSE l.booked_at >= l.books_since OR a.next IS NOT NULL END
+               ELSE l.booked_at >= l.ledger_since OR a.next IS NOT NULL END
 ),
 counted AS (SELECT *, '' AS gone_on FROM newest UNION ALL BY NAME FROM deleted),
 named AS (

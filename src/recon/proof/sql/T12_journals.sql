@@ -21,7 +21,7 @@ sides AS (
     UNION ALL
     SELECT 'proposed journals of the bank = effects of their breaks', merchant_id, account_id, currency, 0, amount
     FROM 'results/effects.parquet'
-    WHERE leg = 'bank_books' AND EXISTS (FROM at_bank)
+    WHERE leg = 'bank_ledger' AND EXISTS (FROM at_bank)
         AND (break_id, currency) IN (SELECT (break_id, currency) FROM lines)
 )
 SELECT 'T12' AS id, name, merchant_id, account_id, currency, 'amount' AS measure,

@@ -39,7 +39,7 @@ sides AS (
     SELECT merchant_id, account_id, currency, CASE WHEN is_back THEN moved ELSE -moved END, 0
     FROM counted_entries WHERE base = 'bank' AND NOT in_conflict
     UNION ALL
-    SELECT merchant_id, account_id, currency, 0, amount FROM 'results/effects.parquet' WHERE leg = 'bank_books'
+    SELECT merchant_id, account_id, currency, 0, amount FROM 'results/effects.parquet' WHERE leg = 'bank_ledger'
     UNION ALL
     SELECT merchant_id, account_id, currency, 0, effect FROM 'results/banked.parquet'
     WHERE state <> 'BREAK' AND NOT contains(flags, 'written_off')

@@ -272,14 +272,14 @@ every AS (
 keyed AS (
     SELECT *, CASE source WHEN 'payouts' THEN 'payout' ELSE source END || ':' || currency AS balance_key,
         balance_key || CASE WHEN name = '' THEN '' ELSE ':' || name END AS own_key,
-        CASE source WHEN 'payouts' THEN 'payout' ELSE source END || ':' || currency || ':before_books' AS before_key
+        CASE source WHEN 'payouts' THEN 'payout' ELSE source END || ':' || currency || ':before_ledger' AS before_key
     FROM every
 ),
 groups AS (
     SELECT DISTINCT merchant_id, account_id, set_key FROM result_items WHERE set_kind = 'group'
 ),
 begun AS (
-    SELECT key AS merchant_id, word AS account_id, number AS since FROM 'inputs/terms.parquet' WHERE name = 'books_since'
+    SELECT key AS merchant_id, word AS account_id, number AS since FROM 'inputs/terms.parquet' WHERE name = 'ledger_since'
 ),
 -- A payout that no entry names is in the running balance where there is one.
 grouped AS (
@@ -332,7 +332,7 @@ calm AS (
     SELECT merchant_id, account_id, currency, entry_id, effect_ledger FROM 'results/pending.parquet' WHERE order_no = ''
     UNION ALL SELECT merchant_id, account_id, currency, entry_id, effect_ledger FROM 'results/unverified.parquet' WHERE order_no = ''
     UNION ALL SELECT merchant_id, account_id, currency, entry_id, effect_ledger FROM 'results/matches.parquet'
-    WHERE rule = 'group' AND flags IN ('written_off', 'before_books')
+    WHERE rule = 'group' AND flags IN ('written_off', 'before_ledger')
 ),
 sides AS (
     SELECT unnest(['fees', 'reserves', 'payouts']) AS kind, merchant_id, account_id, currency, 0 AS gap, 0 AS effect

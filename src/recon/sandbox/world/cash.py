@@ -658,7 +658,7 @@ def ledger_of(
     }
     untroubled = {arrival.batch_id for arrival in month.arrived} - troubled
     used: set[str] = set()
-    for plant in STORIES["books"]:
+    for plant in STORIES["ledger"]:
         kind, more = plant["kind"], plant.get("more")
         fitting = (
             entry

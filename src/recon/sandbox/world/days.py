@@ -200,7 +200,7 @@ class _Day:
             ]
             for name, of in (("breaks", True), ("matched_with_flag", False))
         }
-        key["books"] = [each.table("key", "effect_ledger") for each in self.in_ledger]
+        key["ledger"] = [each.table("key", "effect_ledger") for each in self.in_ledger]
         codes: set[str] = {fault.code for fault in self.settlement.injected}
         codes |= {each.finding for each in (*self.held, *self.month.injected, *self.in_ledger)}
         key["not_shown"] = {

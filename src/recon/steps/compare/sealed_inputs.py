@@ -32,9 +32,9 @@ from recon.steps.compare.selection import RunReading, Selected, selected_inputs
 from recon.steps.compare.stored_sources import small_of_night
 from recon.steps.runtime.environment import Environment
 from recon.steps.runtime.night_folder import (
-    BOOKS,
     COMPARED,
     INPUTS,
+    LEDGER_STEP,
     SealedNight,
     Terms,
     answer_steps,
@@ -76,7 +76,9 @@ def seal_inputs(run: Run, *, environment: Environment) -> tuple[ControlTotal, ..
         INPUTS,
         parts=rows_of(chosen.tables(rules=rules)),
         terms=Terms(inputs.previous_run_id, rules.digest, chosen.absent),
-        after={BOOKS: bound[BOOKS]} if chosen.entries and chosen.entries.are_all else {},
+        after={LEDGER_STEP: bound[LEDGER_STEP]}
+        if chosen.entries and chosen.entries.are_all
+        else {},
         environment=environment,
     )
     with environment.store.writing() as connection:
@@ -150,7 +152,7 @@ def write_compared(run: Run, *, environment: Environment) -> ComparedNight:
     sealed_before = [link for link in bound_links if link.step == INPUTS]
     chosen = bound_step(storage, sealed_before[-1], doing=NOT_COMPARED).manifest.about
     _refuse_other_rules(chosen, rules=environment.settings.rules)
-    came_before = {BOOKS, INPUTS, *answer_steps(night.steps)}
+    came_before = {LEDGER_STEP, INPUTS, *answer_steps(night.steps)}
     steps = {step: sealed for step, sealed in night.steps.items() if step in came_before}
     night, rules = replace(night, steps=steps), environment.settings.rules
     small, _ = small_of_night(night)

@@ -242,7 +242,7 @@ def _answer_texts(night: SealedNight) -> list[str]:
 
 def _ledger_steps(steps: pa.Table) -> LedgerSteps:
     """Return every step of the ledger's sums by currency, as the comparison sealed them."""
-    rows = [row for row in steps.to_pylist() if row["way"] == "books"]
+    rows = [row for row in steps.to_pylist() if row["way"] == "ledger"]
     ledger_sums: dict[str, dict[str, int]] = {row["currency"]: {} for row in rows}
     for row in sorted(rows, key=lambda row: LEDGER_STEPS.index(row["step"])):
         ledger_sums[row["currency"]][row["step"]] = row["number"]

@@ -85,7 +85,7 @@ ANSWERS = "answers-"
 """Prefix of a number: steps with the gateway's answers before money moved and after it."""
 IN_PARTS = "in-parts"
 """Folder of the parts of a comparison until its results are sealed; no link covers it."""
-BOOKS = "books"
+LEDGER_STEP = "ledger"
 """The step before all others: the whole ledger as the night read it."""
 NOT_READ = (
     "could not be read; money and answers of the night are kept as they are: put the archive back, "
@@ -286,7 +286,7 @@ def before(step: str, *, bound: Mapping[str, str]) -> dict[str, str]:
 
 def _not_done(run: Run, *, step: str) -> str:
     """State of the night when its archive fails, and what to do."""
-    if step in {BOOKS, INPUTS}:
+    if step in {LEDGER_STEP, INPUTS}:
         return f"what the night read could not be kept, so nothing was sent: {MAKE_WRITABLE}"
     if step not in STEPS:
         return "nobody's name was put under the night: make the archive writable, then sign again"
@@ -439,7 +439,11 @@ class SealedNight:
         own = self._step(folder)
         if folder == INPUTS and RESULTS in self.steps:
             self._step(COMPARED)  # a lost one may have had it
-        order = (*STEPS[: STEPS.index(folder) : -1], folder, *([BOOKS] if folder == INPUTS else []))
+        order = (
+            *STEPS[: STEPS.index(folder) : -1],
+            folder,
+            *([LEDGER_STEP] if folder == INPUTS else []),
+        )
         for sealed in (self.steps[step] for step in order if step in self.steps):
             if entry_of(sealed, name=file) is not None:
                 return sealed, file
@@ -487,11 +491,13 @@ def sealed_night(connection: Connection, run: Run, *, environment: Environment) 
             for step, link in bound.items()
         }
         inputs = each_step.get(INPUTS)
-        meant = inputs.manifest.about.after.get(BOOKS) if inputs else None
+        meant = inputs.manifest.about.after.get(LEDGER_STEP) if inputs else None
         if meant is not None:
             # A ledger that was read anew since, when the run was started again, is not the one
             # compared.
-            each_step[BOOKS] = find_sealed(storage, night=folder_of(run), step=BOOKS, sha256=meant)
+            each_step[LEDGER_STEP] = find_sealed(
+                storage, night=folder_of(run), step=LEDGER_STEP, sha256=meant
+            )
     steps = {step: sealed for step, sealed in each_step.items() if sealed is not None}
     return SealedNight(run.run_id, storage, steps, purged_night_of(connection, run.run_id))
 
@@ -588,7 +594,7 @@ def write_ledger(run: Run, *, entries: pa.Table, environment: Environment) -> Se
     """
     sealed = write(
         run,
-        BOOKS,
+        LEDGER_STEP,
         parts=[*rows_of([(LEDGER, entries)])],
         terms=Terms("", environment.settings.rules.digest),
         after={},
@@ -699,7 +705,7 @@ class StoredLedger:
 
     def _bound(self) -> list[Link]:
         every = links(self.connection, self.run.run_id)
-        return [link for link in every if link.step == BOOKS]
+        return [link for link in every if link.step == LEDGER_STEP]
 
     def _place(self) -> tuple[Storage, Sealed, str]:
         bound = self._bound()

@@ -26,7 +26,7 @@ def case() -> Case:
 
 def found(result: Reconciliation) -> list[tuple[str, str, int]]:
     """Code, flags and effect of every break of the ledger of the bank, of effects.csv."""
-    legs = result.effects[result.effects["leg"].eq("bank_books")]
+    legs = result.effects[result.effects["leg"].eq("bank_ledger")]
     amounts = dict(zip(legs["break_id"].tolist(), legs["amount"].tolist(), strict=True))
     breaks = result.breaks[result.breaks["break_id"].isin(amounts)]
     rows = zip(*(breaks[name].tolist() for name in ("code", "flags", "break_id")), strict=True)
@@ -158,7 +158,7 @@ def test_a_pay_out_that_is_not_booked_keeps_its_code():
     (row,) = of_cash(result).to_dict("records")
     assert (row["effect_ledger"], row["exposure"]) == (-100, 500)
     assert result.effects[["leg", "amount"]].to_numpy().tolist() == [
-        ["bank_books", 500],
+        ["bank_ledger", 500],
         ["ledger", -100],
     ]
 

@@ -241,10 +241,10 @@ def test_books_that_begin_later_than_the_lines_show_no_false_break(fees_per, tmp
     result = run(tmp_path / "second", month(11), previous=before, rules=rules)
     assert failed(result) == []
     assert found(result) == Counter()
-    apart = result.matches[result.matches["flags"].eq("before_books")]
+    apart = result.matches[result.matches["flags"].eq("before_ledger")]
     assert dict(zip(apart["entry_id"], apart["effect_ledger"], strict=True)) == {
-        "fees:EUR:before_books": -400,
-        "payout:EUR:before_books": -4 * 4900,
+        "fees:EUR:before_ledger": -400,
+        "payout:EUR:before_ledger": -4 * 4900,
     }
     told = "fees, reserves and payouts of M/1 settled before 2026-11-05: its ledger begins then"
     assert told in result.not_covered
@@ -258,7 +258,7 @@ def test_since_when_the_books_are_there_is_handed_on(tmp_path):
     run(tmp_path / "first", early, as_of="2026-10-31")
     result = run(tmp_path / "second", month(11), previous=tmp_path / "first" / "out")
     assert failed(result) == []
-    assert not result.matches["flags"].eq("before_books").any()
+    assert not result.matches["flags"].eq("before_ledger").any()
     assert {*result.breaks["code"]} == {"FEE_BOOKED_DIFFERS", "PAYOUT_NOT_BOOKED"}
 
 
@@ -284,7 +284,7 @@ def test_what_was_settled_just_before_and_booked_late_is_even(tmp_path):
     files["settlement"][0:1] = [{**files["settlement"][0], "entry_type": "adjustment"}]
     result = run(tmp_path, files)
     assert not {*result.breaks["code"]} & {"FEE_BOOKED_DIFFERS", "FEE_NOT_BOOKED"}
-    assert not result.matches["flags"].eq("before_books").any()
+    assert not result.matches["flags"].eq("before_ledger").any()
 
 
 def test_a_file_that_an_earlier_run_read_is_refused_by_its_name(tmp_path):

@@ -308,7 +308,7 @@ def test_what_the_books_have_of_the_bank_is_carried_on(tmp_path):
     assert [failed(result) for result in (whole, first, second)] == [[], [], []]
     assert {*first.bank["banked"]["state"]} == {"MATCHED"}
     legs = [
-        result.effects[result.effects["leg"].eq("bank_books")]["amount"].tolist()
+        result.effects[result.effects["leg"].eq("bank_ledger")]["amount"].tolist()
         for result in (whole, second)
     ]
     assert legs == [[4900], [4900]]

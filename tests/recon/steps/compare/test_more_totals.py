@@ -101,8 +101,8 @@ def test_a_step_that_is_not_told_makes_the_night_not_proven(merchant, monkeypatc
     whole = ledger_bridge.ledger_steps
 
     def without(sources: Any, **terms: Any) -> Any:
-        books = whole(sources, **terms)
-        return {one: {k: v for k, v in steps.items() if k != lost} for one, steps in books.items()}
+        ledger = whole(sources, **terms)
+        return {one: {k: v for k, v in steps.items() if k != lost} for one, steps in ledger.items()}
 
     monkeypatch.setattr(reconcile, "ledger_steps", without)
     assert merchant.night(workbooks=workbooks()) is Verdict.NOT_PROVEN

@@ -146,9 +146,9 @@ def test_books_that_are_compared_whole_lie_once_on_the_disk(more, merchant):
     verdict = merchant.night()
 
     folder = run_folder(merchant)
-    assert ("books" in manifest_of_step(merchant, "inputs").about.after) is not bool(more)
+    assert ("ledger" in manifest_of_step(merchant, "inputs").about.after) is not bool(more)
     assert (folder / "inputs" / "ledger.parquet").exists() is bool(more)
-    assert [each.rows for each in manifest_of_step(merchant, "books").files] == [2 + bool(more)]
+    assert [each.rows for each in manifest_of_step(merchant, "ledger").files] == [2 + bool(more)]
     assert compared_entries(merchant) == 2
     assert verdict is not Verdict.NOT_PROVEN
     assert checked(merchant, "2026-11-20").problems == ()

@@ -141,7 +141,7 @@ FAILS = ControlTotal("T3", "keys answered", "100042", "100042001", "", "count", 
         ({"unproven_nights": {"2026-11-19": ""}}, [], ["2026-11-19"]),
         # Authorisations lapse, so captures and cancels go; both holds are told where both hold.
         (
-            *({"unproven_nights": {"2026-11-19": ""}, "books_unread": "no such file"}, []),
+            *({"unproven_nights": {"2026-11-19": ""}, "ledger_unread": "no such file"}, []),
             ["2026-11-19", "no such file"],
         ),
     ],

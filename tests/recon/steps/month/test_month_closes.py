@@ -8,7 +8,7 @@ import pytest
 from recon.model.business_date import BusinessMonth
 from recon.month import close as month_closes
 from recon.month.close import (
-    BOOKS_SHEET,
+    LEDGER_SHEET,
     CloseVerdict,
     PreparedClose,
     prepared_close,
@@ -118,7 +118,7 @@ def test_an_adjustment_that_no_batch_has_blocks_nothing_and_is_an_open_item(merc
     close = closed(merchant)
 
     assert blocked(close) == ""
-    items = [each for each in close.open_items if each.sheet == "Books"]
+    items = [each for each in close.open_items if each.sheet == "Ledger"]
     assert [(each.what, each.count, each.currency, each.amount) for each in items] == [
         (DIFFERENCES["not_in_batch"], 1, "EUR", -777)
     ]
@@ -139,9 +139,11 @@ def test_what_waits_in_the_books_keeps_a_month_from_ready(ended, monkeypatch):
     of_payment = of_order.assign(order_no="", transaction_id="TX-9")
     breaks = pd.concat([of_order, of_payment])
 
-    close = given(ended, monkeypatch, differences=differences, breaks=breaks)
+    close = given(ended, monkeypatch, ledger=differences, breaks=breaks)
 
-    items = {(each.what, each.currency): each for each in close.open_items if each.sheet == "Books"}
+    items = {
+        (each.what, each.currency): each for each in close.open_items if each.sheet == "Ledger"
+    }
     assert {place: (each.count, each.amount) for place, each in items.items()} == {
         ("Differs in the ledger, and no break shows it yet", "EUR"): (1, -2_246),
         (DIFFERENCES["payouts"], "JPY"): (1, 8_869),
@@ -196,7 +198,7 @@ def lost(settled_on: str) -> dict[str, object]:
         ),
         (
             {"equations": [MonthEquation("P5", "open", "KWD", "amount", 3700, 0)]},
-            ["P5 open, KWD, by amount: 3.700 and 0.000", BOOKS_SHEET],
+            ["P5 open, KWD, by amount: 3.700 and 0.000", LEDGER_SHEET],
             [],
         ),
         (lost("2026-10-10"), [OLD_BATCHES, WIDER], []),

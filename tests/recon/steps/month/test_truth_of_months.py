@@ -278,7 +278,7 @@ def test_what_was_booked_is_true(played):
     booked = {
         (figure.currency, figure.name): (figure.count, figure.amount)
         for figure in statement.figures
-        if figure.at == "moved" and figure.of == "books"
+        if figure.at == "moved" and figure.of == "ledger"
     }
 
     assert booked == truth.booked(since=truth.first, to=truth.last)
@@ -603,7 +603,7 @@ def of_what_was_booked_later(month: SmallMonth, folder: Path) -> list[MonthNight
 
 def of_the_bank(age: int) -> Bent:
     """What arrived at the bank and is not booked there."""
-    own = {"code": "BANK_NOT_BOOKED", "currency": "EUR", "age_days": age, "leg": "bank_books"}
+    own = {"code": "BANK_NOT_BOOKED", "currency": "EUR", "age_days": age, "leg": "bank_ledger"}
     return lambda month, folder: with_journal(
         month.nights, folder, account="payouts", effect=900, against="bank", **own
     )
@@ -890,6 +890,6 @@ def test_every_word_has_its_label(unchanged):
     assert shown["gateway", "listed"] <= {*ITEMS}
     assert shown["transit", "moved"] <= {*TRANSIT}
     assert shown["transit", "listed"] <= {*IN_TRANSIT}
-    assert shown["books", "listed"] <= {*DIFFERENCES}
+    assert shown["ledger", "listed"] <= {*DIFFERENCES}
     assert {*unchanged.straddling["what"]} <= {*STRADDLES}
     assert entry_label("capture_reversal") == "Capture reversal"

@@ -93,7 +93,7 @@ def entries(folder: Path) -> dict[str, FileEntry]:
     storage_root = next(each for each in folder.parents if each.name == "archive")
     storage, night_name = LocalStorage(storage_root), str(folder.relative_to(storage_root))
     found = {}
-    for step in ("books", "inputs", "compared", "results", "proof"):
+    for step in ("ledger", "inputs", "compared", "results", "proof"):
         sealed = sealed_step(storage, folder=f"{night_name}/{step}")
         assert step_problems(storage, sealed) == []
         found |= {f"{step}/{entry.name}": entry for entry in sealed.manifest.files}
@@ -116,7 +116,7 @@ def test_a_night_is_all_its_files_with_workbook_rules_and_decisions(merchant):
     }  # where something asks for them
     assert wanted - elsewhere <= set(found)
     later = {"compared/answers.parquet", "compared/opening.parquet", "results/steps.parquet"}
-    assert {*later, "books/ledger.parquet"} <= set(found)
+    assert {*later, "ledger/ledger.parquet"} <= set(found)
     decisions = [
         json.loads(line)
         for line in gzip.decompress((folder / "proof" / DECISIONS).read_bytes()).splitlines()

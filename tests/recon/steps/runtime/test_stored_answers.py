@@ -28,7 +28,7 @@ from recon.steps.night.report import risk_reported
 from recon.steps.runtime import shown_answers
 from recon.steps.runtime.environment import Environment
 from recon.steps.runtime.night_folder import (
-    BOOKS,
+    LEDGER_STEP,
     StoredLedger,
     bind,
     links,
@@ -420,7 +420,7 @@ def every_entry(ledger: StoredLedger) -> pa.Table:
 
 def the_file(asking: Asking, merchant: Merchant) -> Path:
     """Where the ledger of the run lies."""
-    (path,) = archive_beside(asking, merchant).glob(f"**/{asking.run.run_id}/books/ledger.parquet")
+    (path,) = archive_beside(asking, merchant).glob(f"**/{asking.run.run_id}/ledger/ledger.parquet")
     return path
 
 
@@ -435,11 +435,13 @@ def test_books_come_back_whole_in_place_of_an_earlier_attempt(merchant):
         frame = keep(asking, [ODD, entry(2), entry(3, account_id="100042002", amount=2**62)])
         source, entries = (told(asking, attrgetter("source")), told(asking, every_entry))
         with asking.environment.store.reading() as connection:
-            bound = [link for link in links(connection, asking.run.run_id) if link.step == BOOKS]
+            bound = [
+                link for link in links(connection, asking.run.run_id) if link.step == LEDGER_STEP
+            ]
         storage = storage_of(asking.run, environment=asking.environment)
         folders = [
             find_sealed(
-                storage, night=link.folder.rpartition("/")[0], step=BOOKS, sha256=link.sha256
+                storage, night=link.folder.rpartition("/")[0], step=LEDGER_STEP, sha256=link.sha256
             )
             for link in bound
         ]
@@ -448,8 +450,8 @@ def test_books_come_back_whole_in_place_of_an_earlier_attempt(merchant):
     assert source == SOURCE
     pd.testing.assert_frame_equal(frame_of_table(entries), frame)
     assert [each.folder.rpartition("/")[2] for each in folders if each] == [
-        "books.superseded-1",
-        "books",
+        "ledger.superseded-1",
+        "ledger",
     ]
 
 
@@ -519,7 +521,7 @@ def test_books_that_were_changed_are_refused(how, merchant):
             case _:
                 with asking.environment.store.writing() as connection:
                     journal_rows.save(connection, asking.run.run_id, source=SOURCE)
-        with pytest.raises(ArchiveBrokenError, match=r"books/ledger\.parquet|binds no ledger"):
+        with pytest.raises(ArchiveBrokenError, match=r"ledger/ledger\.parquet|binds no ledger"):
             told(asking, every_entry)
 
 
@@ -540,7 +542,7 @@ def test_books_that_change_behind_the_query_send_nothing(merchant):
         _walk(asking, "ingest", "query")
         path = the_file(asking, merchant)
         path.write_bytes(path.read_bytes()[:-1])
-        with pytest.raises(ArchiveError, match=r"books/ledger\.parquet has \d+ bytes, and was"):
+        with pytest.raises(ArchiveError, match=r"ledger/ledger\.parquet has \d+ bytes, and was"):
             _walk(asking, "settle")
 
     assert merchant.effects() == []
