@@ -30,7 +30,7 @@ from pydantic.fields import FieldInfo
 from flows.artifacts import on_a_page, table_lines
 from flows.outcome import as_flow
 from recon import acts
-from recon.acts import Act, Place, act_of, perform
+from recon.acts import Act, ActContext, act_of, perform
 from recon.instructions.approval import list_of, sums_text
 from recon.model.business_date import BusinessMonth
 from recon.model.errors import UsageError
@@ -129,7 +129,7 @@ def form(
                 choices[wanted].act(given),
                 name=who,
                 code=lambda: code,
-                place=Place(environment, drawings),
+                context=ActContext(environment, drawings),
                 show=echo,
             )
             return ended(
@@ -491,10 +491,12 @@ allow_sending = form(
 class ReturnedWorkbook(acts.ImportAnswers):
     """One that lies where returned workbooks may lie."""
 
-    def seen(self, place: Place, show: acts.Show) -> Self:
+    def seen(self, context: ActContext, show: acts.Show) -> Self:
         """Read the file, if it is in an allowed folder, with its bytes."""
-        path = returned_path(self.workbook or Path(), settings=place.environment.settings)
-        return super(ReturnedWorkbook, self.model_copy(update={"workbook": path})).seen(place, show)
+        path = returned_path(self.workbook or Path(), settings=context.environment.settings)
+        return super(ReturnedWorkbook, self.model_copy(update={"workbook": path})).seen(
+            context, show
+        )
 
 
 import_resolutions = form(

@@ -51,7 +51,7 @@ CLOSES = (
     Column("Fault", 60, "fault", wrap=True),
     Column("Manifest (SHA-256)", 68, "manifest"),
 )
-LET_GO = (
+PURGED = (
     Column("Night", 12, "business_date", "date"),
     Column("Run", 26, "run_id"),
     Column("Let go at", 20, "at"),
@@ -127,7 +127,7 @@ def evidence_index(index: EvidenceIndex) -> bytes:
         ),
         list_sheet(
             "Let go",
-            LET_GO,
+            PURGED,
             gone,
             heading="Let go by retention",
             about="Folders that went under retention; breaks, totals, decisions and manifests "

@@ -134,7 +134,7 @@ DrawingsOf = Callable[[], Drawings]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ActContext:
     """The process that speaks or hears."""
 
     environment: Environment
@@ -157,10 +157,10 @@ class Act(BaseModel):
     """The field by which one takes back one's own word while it waits for somebody else's."""
 
     @classmethod
-    def shown(cls, _given: Mapping[str, Any], _place: Place, _show: Show) -> None:
+    def shown(cls, _given: Mapping[str, Any], _context: ActContext, _show: Show) -> None:
         """What people look at before they say it."""
 
-    def seen(self, _place: Place, _show: Show) -> Self:
+    def seen(self, _context: ActContext, _show: Show) -> Self:
         """What is said, completed and shown to the person before their code is asked."""
         return self
 
@@ -168,7 +168,7 @@ class Act(BaseModel):
         """What the desk does with it."""
         raise NotImplementedError
 
-    def after(self, _done: Done, _place: Place) -> Iterator[str]:
+    def after(self, _done: Done, _context: ActContext) -> Iterator[str]:
         """What the person's own process does when it was heard; a sentence for each."""
         yield from ()
 
@@ -179,10 +179,10 @@ class AboutAccount(Act):
     merchant_id: Merchant = ""
     account_id: Account = ""
 
-    def seen(self, place: Place, _show: Show) -> Self:
+    def seen(self, context: ActContext, _show: Show) -> Self:
         """With its account, which may be left out where one is declared."""
         merchant, account = one_account(
-            place.environment.settings, merchant=self.merchant_id, account=self.account_id
+            context.environment.settings, merchant=self.merchant_id, account=self.account_id
         )
         return self.model_copy(update={"merchant_id": merchant, "account_id": account})
 
@@ -221,16 +221,16 @@ class Approve(Act):
     ] = None
 
     @classmethod
-    def shown(cls, given: Mapping[str, Any], place: Place, show: Show) -> None:
+    def shown(cls, given: Mapping[str, Any], context: ActContext, show: Show) -> None:
         """The list that waits: what deserves a second look, and its digest."""
         only = Narrowing(
             given.get("merchant_id", ""),
             given.get("account_id", ""),
             tuple(given.get("instructions", ())),
         )
-        for line in _lines_of(approve.waiting(place.environment, only=only)):
+        for line in _lines_of(approve.waiting(context.environment, only=only)):
             show(line)
-        for line in write_offs_waiting(place.environment):
+        for line in write_offs_waiting(context.environment):
             show(line)
 
     def heard(self, person: Person, _drawings: DrawingsOf) -> Done:
@@ -338,10 +338,10 @@ class TakeBack(Act):
         sentence = f"Taken back: {what}. It counts for nothing; somebody may say it anew."
         return Done(sentence=sentence, ending="Taken back")
 
-    def after(self, _done: Done, place: Place) -> Iterator[str]:
+    def after(self, _done: Done, context: ActContext) -> Iterator[str]:
         """No copy of a workbook names them any more."""
-        path, _ = file_to_sign(self.subject, environment=place.environment)
-        for copy in place.drawings().remove_copies(Path(path)) if path else ():
+        path, _ = file_to_sign(self.subject, environment=context.environment)
+        for copy in context.drawings().remove_copies(Path(path)) if path else ():
             yield f"Removed: {copy}"
 
 
@@ -419,13 +419,13 @@ class ReleaseHold(Act):
     ]
     reason: Annotated[StoredText, Field(description="Why it may go on; kept in the history.")]
 
-    def seen(self, place: Place, _show: Show) -> Self:
+    def seen(self, context: ActContext, _show: Show) -> Self:
         """The whole path of the file, or the run."""
         if self.hold in OVERRIDES:
             return self
         if _is_path(self.hold):
             return self.model_copy(update={"hold": str(Path(self.hold).resolve())})
-        with place.environment.store.reading() as connection:
+        with context.environment.store.reading() as connection:
             return self.model_copy(update={"hold": run_named(connection, self.hold).run_id})
 
     def heard(self, person: Person, _drawings: DrawingsOf) -> Done:
@@ -538,10 +538,10 @@ class ImportAnswers(Act):
     content: str = ""
 
     @classmethod
-    def shown(cls, given: Mapping[str, Any], place: Place, show: Show) -> None:
+    def shown(cls, given: Mapping[str, Any], context: ActContext, show: Show) -> None:
         """Each answer beside its break."""
-        path, form = _workbook_of(given.get("workbook")), place.drawings().form
-        done, rows = returned_answers.listed(path, form=form, environment=place.environment)
+        path, form = _workbook_of(given.get("workbook")), context.drawings().form
+        done, rows = returned_answers.listed(path, form=form, environment=context.environment)
         for row in (returned_answers.LISTED, *rows) if rows else ():
             show(" | ".join(row))
         for warning in refused(done):
@@ -550,7 +550,7 @@ class ImportAnswers(Act):
         if rows:
             show(f"Each beside its break? recon import-resolutions {path} --as NAME --yes")
 
-    def seen(self, _place: Place, _show: Show) -> Self:
+    def seen(self, _context: ActContext, _show: Show) -> Self:
         """With the file's bytes: the desk may not read whoever's file it is."""
         path = _workbook_of(self.workbook)
         content = base64.b64encode(path.read_bytes()).decode()
@@ -577,19 +577,19 @@ class ImportAnswers(Act):
             answers=done,
         )
 
-    def after(self, done: Done, place: Place) -> Iterator[str]:
+    def after(self, done: Done, context: ActContext) -> Iterator[str]:
         """The result beside the workbook; and the delivered one again where it holds them."""
-        answers, drawings = done.answers, place.drawings()
+        answers, drawings = done.answers, context.drawings()
         if answers is None:
             return
         if not answers.repeated:
             yield f"Result: {drawings.write_import(answers, next_to=self.workbook)}"
         again = rebuild_answered(
-            answers, environment=place.environment, workbooks=drawings.workbooks
+            answers, environment=context.environment, workbooks=drawings.workbooks
         )
         if again:
             yield f"{again}."
-        yield from filter(None, [to_sign(answers.run_id, environment=place.environment)])
+        yield from filter(None, [to_sign(answers.run_id, environment=context.environment)])
 
 
 def refused(done: Import) -> tuple[str, ...]:
@@ -627,11 +627,11 @@ class SignOff(Act):
         ),
     ] = ""
 
-    def seen(self, place: Place, show: Show) -> Self:
+    def seen(self, context: ActContext, show: Show) -> Self:
         """The file and its hash, so that one that is swapped meanwhile is refused."""
-        with place.environment.store.reading() as connection:
+        with context.environment.store.reading() as connection:
             run_id = run_named(connection, self.run_id).run_id
-        path, digest = file_to_sign(run_id, environment=place.environment)
+        path, digest = file_to_sign(run_id, environment=context.environment)
         if self.workbook_sha256:
             path, digest = "the file that you looked at", self.workbook_sha256
         if digest:
@@ -649,11 +649,11 @@ class SignOff(Act):
         sentence = f"{which}: {night.status} ({night.run_id}), {night.signed_text}."
         return Done(sentence=sentence, ending="Signed", night=night)
 
-    def after(self, done: Done, place: Place) -> Iterator[str]:
+    def after(self, done: Done, context: ActContext) -> Iterator[str]:
         """The copy that says who signed."""
-        night, environment = done.night, place.environment
+        night, environment = done.night, context.environment
         if night is not None:
-            copy = place.drawings().write_copy(
+            copy = context.drawings().write_copy(
                 Path(night.workbook),
                 signatures=night.signed,
                 answers=answers_of(night, environment=environment),
@@ -713,13 +713,13 @@ class ReopenMonth(AboutMonth):
     act: ClassVar[str] = "reopen-month"
     reason: Reason
 
-    def seen(self, place: Place, show: Show) -> Self:
+    def seen(self, context: ActContext, show: Show) -> Self:
         """What would move; a folder that cannot be read keeps nobody from opening the month."""
-        named = super().seen(place, show)
+        named = super().seen(context, show)
         which = f"{self.month} of {'/'.join(named.account)}"
         try:
             view = closed_view(
-                self.business_month, account=named.account, environment=place.environment
+                self.business_month, account=named.account, environment=context.environment
             )
         except ArchiveError as error:
             show(f"What would move cannot be shown: {error}")
@@ -818,7 +818,7 @@ def act_of(model: type[AnAct], fields: Mapping[str, Any]) -> AnAct:
 
 
 def perform(
-    act: Act, *, name: str, code: Callable[[], SecretStr | None], place: Place, show: Show
+    act: Act, *, name: str, code: Callable[[], SecretStr | None], context: ActContext, show: Show
 ) -> Done:
     """One person's word from its beginning to its end; what became of it.
 
@@ -826,7 +826,7 @@ def perform(
         act: what is said.
         name: who says it, by their short name.
         code: asked for when the person has seen what it is about.
-        place: this process.
+        context: this process.
         show: takes what it is about, then what became of it.
 
     Raises:
@@ -835,17 +835,17 @@ def perform(
     if not name.strip():
         msg = "say who you are (--as); nothing was changed"
         raise UsageError(msg)
-    act = act.seen(place, show)
-    done = submit(act, who=(name, code()), place=place)
+    act = act.seen(context, show)
+    done = submit(act, who=(name, code()), context=context)
     show(done.sentence)
     after = []
-    for sentence in act.after(done, place):
+    for sentence in act.after(done, context):
         show(sentence)
         after.append(sentence)
     return done.model_copy(update={"after": tuple(after)})
 
 
-def submit(act: Act, *, who: tuple[str, SecretStr | None], place: Place) -> Done:
+def submit(act: Act, *, who: tuple[str, SecretStr | None], context: ActContext) -> Done:
     """One person's word, to the desk's socket where there is one.
 
     Raises:
@@ -853,20 +853,20 @@ def submit(act: Act, *, who: tuple[str, SecretStr | None], place: Place) -> Done
     """
     name, code = who
     if isinstance(act, OneName):
-        return act.done(name, place.environment)
+        return act.done(name, context.environment)
     body = {
         **act.model_dump(mode="json"),
         "person": name,
         "code": code.get_secret_value() if code else "",
     }
-    variables = place.environment.variables
+    variables = context.environment.variables
     if given(variables, SOCKET):
         return Done.model_validate(ask_desk(Path(variables[SOCKET]), act.act, body=body))
-    with the_desk(place.environment):
-        return hear(act.act, body, origin="", place=place)
+    with the_desk(context.environment):
+        return hear(act.act, body, origin="", context=context)
 
 
-def hear(act: str, body: Mapping[str, Any], *, origin: str, place: Place) -> Done:
+def hear(act: str, body: Mapping[str, Any], *, origin: str, context: ActContext) -> Done:
     """What the desk does with a word: proves who speaks, then notes and signs it.
 
     Raises:
@@ -876,7 +876,7 @@ def hear(act: str, body: Mapping[str, Any], *, origin: str, place: Place) -> Don
     if model is None:
         msg = f"the desk knows no decision {act[:40]!r} (known: {', '.join(sorted(HEARD))})"
         raise UsageError(msg)
-    environment = place.environment
+    environment = context.environment
     refuse_open_files(environment)
     refuse_lost(environment)
     fields = dict(body)
@@ -885,7 +885,7 @@ def hear(act: str, body: Mapping[str, Any], *, origin: str, place: Place) -> Don
     person = prove(
         name, code=SecretStr(code) if code else None, environment=environment, origin=origin
     )
-    done = act_of(model, fields).heard(person, place.drawings)
+    done = act_of(model, fields).heard(person, context.drawings)
     remember(environment)
     if person.before:
         tried = f"{person.before}: if that was not you, inform whoever runs this installation."

@@ -158,7 +158,7 @@ def document_of(night: "Night") -> dict[str, object]:
         "account": night.account_id,
         "night": night.business_date.isoformat(),
         "run": night.run_id,
-        "standing": night.status,
+        "status": night.status,
         "exit_code": night.exit_code,
         "signed": [{"role": each.role, "by": each.by} for each in night.signed],
         "void_because": night.void_because,
@@ -415,7 +415,7 @@ def _status(run: "Run", *, environment: "Environment") -> dict[str, Any]:
         "account": run.account_id,
         "night": run.business_date.isoformat(),
         "run": run.run_id,
-        "standing": people.status_of(run, environment=environment),
+        "status": people.status_of(run, environment=environment),
         "breaks": monitor.breaks_of(run, environment=environment),
         "to_sign": to_sign(run.run_id, environment=environment),
         "workbook": run.workbook,
@@ -427,7 +427,7 @@ def _echo_status(account: Mapping[str, Any], *, signed: Mapping[str, str]) -> No
     """The same for people; `signed`: run of a live night -> who signed its workbook."""
     run = account["run"]
     echo(f"{account['merchant']}/{account['account']}: night of {account['night']}, run {run}")
-    echo(f"  {account['standing']}")
+    echo(f"  {account['status']}")
     if breaks := account["breaks"]:
         terms = signed.get(run, "nobody signs a dry run")
         severe = f"{breaks['high_or_critical']} of them high or critical"

@@ -144,7 +144,7 @@ def _echo_opening(night: str, *, out: Path | None) -> None:
         echo(f"Items: {write_opening(balance, folder=out)}")
 
 
-LET_GO_SHOWN_MAX = 20
+PURGED_SHOWN_MAX = 20
 """Sentences on the terminal; the others are counted."""
 
 
@@ -165,10 +165,10 @@ def sql(
         shown = [{name: "" if cell is None else cell for name, cell in row.items()} for row in rows]
         show(shown, columns=answered.rows.column_names)
         echo(f"{len(rows)} rows.")
-    for sentence in answered.purged[:LET_GO_SHOWN_MAX]:
+    for sentence in answered.purged[:PURGED_SHOWN_MAX]:
         echo_error(f"Of this night only breaks, totals and decisions answer: {sentence}")
-    if len(answered.purged) > LET_GO_SHOWN_MAX:
-        echo_error(f"… and {len(answered.purged) - LET_GO_SHOWN_MAX} more nights like it.")
+    if len(answered.purged) > PURGED_SHOWN_MAX:
+        echo_error(f"… and {len(answered.purged) - PURGED_SHOWN_MAX} more nights like it.")
     if not answered.is_whole:
         echo_error(f"These are the first {len(rows)} rows; ask for fewer, or read the files.")
 

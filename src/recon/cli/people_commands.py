@@ -227,12 +227,12 @@ def perform(
     term = acts.act_of(model, fields) if is_endorsed_already else None
     with opened(signs=False) as environment:
         refuse_typed(code, environment=environment)
-        place = acts.Place(environment, drawings)
+        context = acts.ActContext(environment, drawings)
         if term is None:
-            model.shown(fields, place, echo)
+            model.shown(fields, context, echo)
             return None
         asked = partial(code_of, name, code=code, environment=environment)
-        done = acts.perform(term, name=name, code=asked, place=place, show=echo)
+        done = acts.perform(term, name=name, code=asked, context=context, show=echo)
     for warning in done.warnings[:WARNINGS_SHOWN_MAX]:
         echo_error(warning)
     if done.exit_code:

@@ -52,7 +52,7 @@ Layouts = Annotated[
 ]
 NIGHT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}|[0-9]{8}-[0-9a-f]{8}")
 """A business date or the id of a run."""
-LET_GO_SHOWN_MAX = 20
+PURGED_SHOWN_MAX = 20
 """Sentences on the terminal; the others are counted."""
 
 
@@ -260,10 +260,10 @@ def verify(
         echo(f"{sentence}.")
     for sentence in checked.answered:
         echo(f"Answered: {sentence}.")
-    for sentence in checked.purged[:LET_GO_SHOWN_MAX]:
+    for sentence in checked.purged[:PURGED_SHOWN_MAX]:
         echo(f"Let go: {sentence}.")
-    if len(checked.purged) > LET_GO_SHOWN_MAX:
-        echo(f"… and {len(checked.purged) - LET_GO_SHOWN_MAX} more folders that were purged.")
+    if len(checked.purged) > PURGED_SHOWN_MAX:
+        echo(f"… and {len(checked.purged) - PURGED_SHOWN_MAX} more folders that were purged.")
     for problem in checked.problems:
         echo_error(problem)
     if checked.problems:

@@ -229,7 +229,7 @@ def serve(
 
 
 def _hear_people(socket: Path | None, *, restored: bool) -> None:
-    from recon.acts import Place, hear
+    from recon.acts import ActContext, hear
     from recon.desk.held_keys import PRIVATE, SOCKET
     from recon.desk.server import serve_until_ended
     from recon.model.errors import ConfigurationError
@@ -257,12 +257,12 @@ def _hear_people(socket: Path | None, *, restored: bool) -> None:
         refuse_open_files(environment)
         with the_desk(environment) as go_on:
             remember(environment)
-            place = Place(environment, drawings)
+            context = ActContext(environment, drawings)
             drawings()
 
             def heard(act: str, body: Mapping[str, Any], origin: str) -> Mapping[str, Any]:
                 go_on()
-                return hear(act, body, origin=origin, place=place).model_dump(mode="json")
+                return hear(act, body, origin=origin, context=context).model_dump(mode="json")
 
             serve_until_ended(
                 path,

@@ -353,7 +353,7 @@ def load_rules(
     if rules_file is not None:
         own = _named_file(rules_file, what="rules file")
         tables, source = overlay(tables, over=own), str(rules_file)
-    for key, where in ELSEWHERE.items():
+    for key, where in NOT_RULES.items():
         if key in tables:
             msg = f"{source}: {key}: {where}"
             raise ConfigurationError(msg)
@@ -369,7 +369,7 @@ def load_rules(
 
 CONTRACT = "fee_contract"
 """Field of the rules with the contents of fees.toml."""
-ELSEWHERE = {
+NOT_RULES = {
     CONTRACT: "the fee contract stands in fees.toml",
     "codes": "the table of codes is part of the program",
 }

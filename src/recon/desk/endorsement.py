@@ -59,7 +59,7 @@ class Kind(StrEnum):
     REOPEN = "reopen month"
     ALLOW_SENDING = "allow sending"
     ACCEPT_RESTORE = "accept restore"
-    SET_ASIDE = "set file aside"
+    EXCLUDE_FILE = "set file aside"
     RELEASE = "release night"
     """Of a run that is NOT PROVEN: it no longer holds refunds."""
     FILE = "file"
@@ -71,7 +71,7 @@ class Kind(StrEnum):
 
 OVERRIDES = (
     *(Kind.CLOSE, Kind.REOPEN, Kind.ALLOW_SENDING),
-    *(Kind.ACCEPT_RESTORE, Kind.SET_ASIDE, Kind.RELEASE),
+    *(Kind.ACCEPT_RESTORE, Kind.EXCLUDE_FILE, Kind.RELEASE),
 )
 """Kinds that say why."""
 

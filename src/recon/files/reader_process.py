@@ -411,7 +411,7 @@ class FileReader:
     def close(self) -> None:
         """End the server process."""
         with self._turn:
-            self._let_go()
+            self._end_process()
 
     @contextmanager
     def read(self, file: Path, work: Callable[..., Any], /, **arguments: object) -> Iterator[Read]:
@@ -465,10 +465,10 @@ class FileReader:
                 way.came_to(_bytes_read(process.process.pid) // MIB)
             return Ending(**json.loads(door.recv_bytes()))
         except (EOFError, OSError):
-            self._let_go()
+            self._end_process()
             return None
         except BaseException:
-            self._let_go()  # a late answer must not be taken for that of the next file
+            self._end_process()  # a late answer must not be taken for that of the next file
             raise
 
     def _started(self) -> OwnProcess:
@@ -476,7 +476,7 @@ class FileReader:
             self._process, self._owner = OwnProcess(START, variables=OWN_VARIABLES), os.getpid()
         return self._process
 
-    def _let_go(self) -> None:
+    def _end_process(self) -> None:
         process, self._process = self._process, None
         if process is not None and self._owner == os.getpid():
             process.end()

@@ -24,7 +24,7 @@ from recon.matching.engine import Broken, classify, prepared
 from recon.matching.frames.coding import equals
 from recon.matching.frames.sources import Basis, Previous, Sources
 from recon.matching.frames.total_rows import AccountKey
-from recon.matching.sides.ledger_side import compared, unrated_entries
+from recon.matching.sides.ledger_side import are_compared, unrated_entries
 from recon.matching.sides.settlement_side import of_payments, summed_lines, with_summed
 from recon.model.errors import StoreError
 from recon.model.terms import InstructionKind
@@ -96,7 +96,7 @@ class Cut:
                 continue
             is_last = np.asarray(pc.is_in(pa.array(frame["order_no"]), value_set=self.bound))
             if name == "ledger":
-                is_last = is_last | ~compared(frame)
+                is_last = is_last | ~are_compared(frame)
             elif name == "settlement":
                 is_last = is_last | ~of_payments(frame)
             elif name == "instructions":

@@ -23,8 +23,8 @@ from recon.matching.sides.ledger_side import (
     ADDED,
     CLASSIFIED,
     SIGN,
+    are_compared,
     booked,
-    compared,
     entry_versions,
     is_base_type,
 )
@@ -184,7 +184,7 @@ def _restated(ledger: pd.DataFrame) -> dict[str, int]:
     if not given(ledger["transaction_amount"]).any():
         return {}
     own = booked(ledger)
-    as_booked = np.where(compared(ledger), _signed(ledger), 0)
+    as_booked = np.where(are_compared(ledger), _signed(ledger), 0)
     return _less(_sums(own.currency, own.net), _sums(ledger["currency"], as_booked))
 
 
@@ -195,7 +195,7 @@ def steps_of(sources: Sources, *, rules: Rules) -> Steps:
     ledger = sources.ledger.drop(columns=[*ADDED], errors="ignore")
     ours = ledger.assign(**{CLASSIFIED: classified_entries(sources)})
     outcome = entry_versions(ledger)
-    unkeyed = is_base_type(ledger["entry_type"], EntryType.ADJUSTMENT) & ~compared(ledger)
+    unkeyed = is_base_type(ledger["entry_type"], EntryType.ADJUSTMENT) & ~are_compared(ledger)
     own = booked(ledger)
     marked = with_groups_marked(replace(sources, ledger=ours), rules=rules).ledger
     other = booked(ours if marked is None else marked)

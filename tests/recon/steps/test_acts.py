@@ -15,11 +15,11 @@ from pydantic import SecretStr
 
 from recon.acts import (
     HEARD,
+    ActContext,
     Approve,
     DismissRow,
     Done,
     OneName,
-    Place,
     ReadAgain,
     ReleaseHold,
     ReopenMonth,
@@ -89,12 +89,12 @@ def test_two_people_speak_through_the_desk(begun, tmp_path_factory):
     merchant = begun(wait_for_two)
     with served(merchant, tmp_path_factory.mktemp("desk")), merchant.environment() as environment:
         assert environment.desk.private is None
-        place = Place(environment, drawings)
+        context = ActContext(environment, drawings)
         yes = Approve(list_digest=waiting(environment).wanted.digest)
         with pytest.raises(UsageError, match="is not right"):
-            submit(yes, who=("jo", SecretStr("0")), place=place)
+            submit(yes, who=("jo", SecretStr("0")), context=context)
 
-        done = [submit(yes, who=(short, code(short)), place=place) for short in SECRETS]
+        done = [submit(yes, who=(short, code(short)), context=context) for short in SECRETS]
     merchant.move_money()
 
     assert [one.ending for one in done] == ["Noted", "Approved"]
@@ -111,7 +111,7 @@ def test_the_list_must_be_the_one_that_was_seen(begun, tmp_path_factory):
         merchant.environment() as environment,
         pytest.raises(UsageError, match="something changed since you looked"),
     ):
-        submit(yes, who=("jo", code("jo")), place=Place(environment, drawings))
+        submit(yes, who=("jo", code("jo")), context=ActContext(environment, drawings))
 
 
 def test_only_words_about_files_are_anybodys_at_a_sandbox_without_people():
@@ -126,7 +126,7 @@ def test_nobody_speaks_of_files_where_people_are_declared(begun, act):
         begun(wait_for_two).environment() as environment,
         pytest.raises(UsageError, match="declares no 'eve'"),
     ):
-        hear(act, {"person": "eve"}, origin="", place=Place(environment, drawings))
+        hear(act, {"person": "eve"}, origin="", context=ActContext(environment, drawings))
 
 
 @pytest.mark.parametrize("act", sorted({*HEARD} - {*OF_FILES}))
@@ -136,7 +136,7 @@ def test_nobody_says_anything_without_being_somebody(merchant, act):
         merchant.environment() as environment,
         pytest.raises(UsageError, match="declares no 'eve'"),
     ):
-        hear(act, {"person": "eve"}, origin="", place=Place(environment, drawings))
+        hear(act, {"person": "eve"}, origin="", context=ActContext(environment, drawings))
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,9 @@ def test_what_is_no_word_is_refused(merchant, act, body):
     with merchant.environment() as environment:
         assert identify("jo", code=None, environment=environment).short == "jo"
         with pytest.raises(UsageError):
-            hear(act, {"person": "jo", **body}, origin="", place=Place(environment, drawings))
+            hear(
+                act, {"person": "jo", **body}, origin="", context=ActContext(environment, drawings)
+            )
 
 
 @pytest.mark.parametrize("body", [{}, {"write_off": 1, "list_digest": "0" * 16}])
@@ -195,7 +197,7 @@ def test_what_is_said_is_shown_before_the_code_is_asked(merchant):
     told: list[str] = []
 
     class Shown(Counted):
-        def seen(self, _place: Place, show: Any) -> Any:
+        def seen(self, _context: ActContext, show: Any) -> Any:
             show("it is about this")
             return self.model_copy(update={"text": "completed"})
 
@@ -204,10 +206,10 @@ def test_what_is_said_is_shown_before_the_code_is_asked(merchant):
         return SecretStr("1")
 
     with merchant.environment() as environment:
-        place = Place(environment, drawings)
-        perform(Shown(text="as given"), name="jo", code=asked, place=place, show=told.append)
+        context = ActContext(environment, drawings)
+        perform(Shown(text="as given"), name="jo", code=asked, context=context, show=told.append)
         with pytest.raises(UsageError, match="say who you are"):
-            perform(Shown(text="x"), name=" ", code=asked, place=place, show=told.append)
+            perform(Shown(text="x"), name=" ", code=asked, context=context, show=told.append)
 
     assert told[:2] == ["it is about this", "the code is asked"]
     assert told[2].startswith("jo: completed")

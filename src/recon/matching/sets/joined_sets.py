@@ -38,7 +38,7 @@ from recon.matching.sides.gateway_side import NUMBER, gateway_side
 from recon.matching.sides.instruction_side import instruction_side, of_other_currency
 from recon.matching.sides.ledger_side import (
     CLASSIFIED,
-    compared,
+    are_compared,
     entry_versions,
     ledger_side,
     marked_as,
@@ -398,7 +398,7 @@ def _keys(
 ) -> tuple[SetKeys, Payouts]:
     """Return the numbered sets, those of the payouts last."""
     classified = marked_as(ledger, CLASSIFIED)
-    belongs = (compared(ledger) | (versions == CONFLICT)) & ~classified
+    belongs = (are_compared(ledger) | (versions == CONFLICT)) & ~classified
     payouts = payouts_of(sources, classified=classified)
     moves, settlement = sources.instructions, sources.settlement
     alone = np.zeros(0, dtype=np.bool_)

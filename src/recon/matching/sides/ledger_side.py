@@ -140,7 +140,7 @@ _LATER = int(np.iinfo(np.int64).max)
 _ALIKE = ["set", "kind", "currency", "amount"]
 
 
-def compared(ledger: pd.DataFrame) -> Bools:
+def are_compared(ledger: pd.DataFrame) -> Bools:
     """Mark the entries that belong to a set; fees, reserves and keyless adjustments do not.
 
     Payouts do where they name a payout of ours (column `payout_compared`).
@@ -154,7 +154,7 @@ def compared(ledger: pd.DataFrame) -> Bools:
 
 def not_compared(ledger: pd.DataFrame) -> Bools:
     """Mark the entries that belong to no set and to no group."""
-    return ~compared(ledger) & ~marked_as(ledger, GROUPED)
+    return ~are_compared(ledger) & ~marked_as(ledger, GROUPED)
 
 
 def marked_as(ledger: pd.DataFrame, name: str) -> Bools:
@@ -188,7 +188,7 @@ def booked(ledger: pd.DataFrame) -> Booked:
     """Return what each entry moves, in the transaction's currency where it is stated."""
     amount = amounts_or(ledger["transaction_amount"], otherwise=ledger["amount"])
     sign = by_label(ledger["entry_type"], of=_sign).astype(np.int64)
-    net = np.where(compared(ledger), amount * sign, 0)
+    net = np.where(are_compared(ledger), amount * sign, 0)
     grouped = marked_as(ledger, GROUPED)
     if grouped.any():
         of_group = partial(_sign, signs=_GROUPED_SIGN)

@@ -250,7 +250,7 @@ class _Nights:
             if not problem:
                 try:
                     with account_lock(self.environment.store, run) if self.by else nullcontext():
-                        sizes[run] = self._let_go(run)
+                        sizes[run] = self._purge(run)
                 except _StaysError as error:
                     reason = str(error)
                 except NightHeldError:
@@ -270,7 +270,7 @@ class _Nights:
         size, nights = sum(sizes.values()), (*sizes,)
         return Spared(NIGHTS, self.days, len(sizes), size, oldest, nights=nights, notes=(*notes,))
 
-    def _let_go(self, run: Run) -> int:
+    def _purge(self, run: Run) -> int:
         """Verify every byte of a folder; if `by` is given, record its purge and remove its files.
 
         Bytes are read while others may write. Meanwhile people may sign the night, reopen its month

@@ -37,7 +37,7 @@ from recon.steps.runtime.night_folder import (
     bind,
     links,
     newest,
-    refuse_let_go,
+    refuse_purged,
     write,
 )
 from recon.steps.runtime.predecessor import (
@@ -466,7 +466,7 @@ def _refuse_night(
     if signed.verdict == Verdict.NOT_PROVEN:
         msg = f"the night of {signed.business_date} is NOT PROVEN: nobody can sign it"
         raise UsageError(msg)
-    refuse_let_go(connection, signed.run_id)
+    refuse_purged(connection, signed.run_id)
     path = Path(signed.workbook)
     if not path.is_file() or sha256_of(path) != signed.workbook_sha256:
         msg = (

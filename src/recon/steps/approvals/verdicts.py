@@ -143,8 +143,8 @@ STATES = {
 }
 """Verdict -> the state that it gives the instruction."""
 UNDECIDED = frozenset({InstructionState.NEEDS_HUMAN, InstructionState.IN_DOUBT})
-ELSEWHERE = "said to be done elsewhere"
-DONE_ELSEWHERE = frozenset({InstructionKind.CANCEL_SUBSCRIPTION})
+REPORTED_DONE = "said to be done elsewhere"
+DONE_IN_PAGES = frozenset({InstructionKind.CANCEL_SUBSCRIPTION})
 """Kinds that may be done in the gateway's pages after a refusal, with no source that shows it."""
 
 
@@ -260,10 +260,10 @@ def _undecided(
 
 def _opened_case(connection: Connection, instruction: Instruction, *, at: datetime) -> bool:
     """Open a case for a refused instruction that may be done elsewhere; return whether it did."""
-    refused = instruction.kind in DONE_ELSEWHERE and instruction.state in REJECTED_STATES
+    refused = instruction.kind in DONE_IN_PAGES and instruction.state in REJECTED_STATES
     if not refused or case_rows.has_case(connection, instruction.instruction_id):
         return False
-    case_rows.open_case(connection, instruction, reason=ELSEWHERE, at=at)
+    case_rows.open_case(connection, instruction, reason=REPORTED_DONE, at=at)
     return True
 
 
@@ -400,7 +400,7 @@ def exclude_file(path: Path, *, person: Person, reason: str) -> Path | None:
             msg = f"{path} fits this database: the next night reads it; nothing was changed"
             raise UsageError(msg)
         says = {"reason": reason}
-        both = decide(connection, Kind.SET_ASIDE, digest, person=person, says=says)
+        both = decide(connection, Kind.EXCLUDE_FILE, digest, person=person, says=says)
         if both is None:
             return None
         details = {

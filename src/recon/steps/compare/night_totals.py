@@ -17,7 +17,7 @@ from recon.steps.runtime.night_folder import (
     RESULTS,
     STEPS,
     folder_of,
-    refuse_let_go,
+    refuse_purged,
     sealed_night,
 )
 from recon.store.nights.runs import Run
@@ -73,7 +73,7 @@ def proven_again(run: Run, *, environment: Environment) -> tuple[ControlTotal, .
         ArchiveError: the archive cannot be reached, or the folder was purged.
     """
     with environment.store.reading() as connection:
-        refuse_let_go(connection, run.run_id)
+        refuse_purged(connection, run.run_id)
         night = sealed_night(connection, run, environment=environment)
     if not night.steps.keys() >= {*STEPS}:
         return ()

@@ -503,8 +503,10 @@ class _Run:
             currencies = {bank.iban: bank.currency for bank in self.rules.bank.values()}
             statements = enumerate(banks.source.statements)
             own = [n for n, each in statements if currencies.get(each.iban) == each.currency]
-            kept = chosen(banks.source, numbers=own)
-            none = replace(none, bank=BankSource(kept.entries, kept.statements) if own else None)
+            needed = chosen(banks.source, numbers=own)
+            none = replace(
+                none, bank=BankSource(needed.entries, needed.statements) if own else None
+            )
         settled = self.tables[SourceKind.SETTLEMENT]
         if not settled:
             return none
@@ -736,8 +738,10 @@ def _cash_of(sources: Sources, *, lines: pd.DataFrame, rules: Rules) -> pd.DataF
     closers = is_base_type(ledger["entry_type"], *CLOSERS) & equals(ledger["transaction_id"], "")
     cash = is_base_type(ledger["entry_type"], *BASES.values(), EntryType.BANK)
     cash &= ~classified_entries(sources)
-    kept: pd.DataFrame = ledger[(cash | (closers & of_group)) & (entry_versions(ledger) != REPEAT)]
-    return kept
+    needed: pd.DataFrame = ledger[
+        (cash | (closers & of_group)) & (entry_versions(ledger) != REPEAT)
+    ]
+    return needed
 
 
 def _with_carried_bank(

@@ -111,10 +111,10 @@ def compared_then(run: Run, *, environment: Environment) -> tuple[Sources, Previ
         ArchiveError: its folder cannot be reached, or differs from what was sealed.
     """
     with environment.store.reading() as connection:
-        kept = stored_sources(connection, run, environment=environment)
-    if kept is None:
+        stored = stored_sources(connection, run, environment=environment)
+    if stored is None:
         raise InputsGoneError(NOT_STORED.format(run.run_id))
-    return kept
+    return stored
 
 
 def run_named(connection: Connection, name: str) -> Run:

@@ -69,15 +69,15 @@ def chosen_entries(
     begins = None
     if days is not None:
         begins = midnight(date.fromisoformat(days.first), zone=rules.business_calendar.zone)
-    kept = np.zeros(ledger.rows, np.bool_)
+    selected = np.zeros(ledger.rows, np.bool_)
     for part in in_window(ledger.frames(OF_WINDOW), since=since, asked=asked, settled_from=begins):
-        kept[part["row"]] = True
+        selected[part["row"]] = True
     payouts = [frame[frame["entry_type"].isin(PAYOUTS)] for frame in ledger.frames(_OF_PAYOUTS)]
     if not any(map(len, payouts)):
-        return kept
+        return selected
     booked = pd.concat(payouts, ignore_index=True)
     named = [
-        frame[kept[frame["row"]] & is_among(frame["entry_id"], booked["entry_id"])]
+        frame[selected[frame["row"]] & is_among(frame["entry_id"], booked["entry_id"])]
         for frame in ledger.frames(["entry_id"])
     ]
     named_rows = pd.concat(named, ignore_index=True)
@@ -89,9 +89,9 @@ def chosen_entries(
         since=begins or since,
         rules=rules,
     )
-    kept[named_rows["row"]] = False
-    kept[chosen["row"]] = True
-    return kept
+    selected[named_rows["row"]] = False
+    selected[chosen["row"]] = True
+    return selected
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ class ChosenEntries:
     They raise ArchiveError where the ledger cannot be read.
     """
 
-    kept: Bools
+    selected: Bools
     """One per row of the ledger, of any account."""
     before: BeforeOpening
     """Orders of the opening balance, whose entries are not compared."""
@@ -111,7 +111,7 @@ class ChosenEntries:
     @property
     def are_all(self) -> bool:
         """Whether the whole stored ledger is compared unchanged."""
-        return bool(self.kept.all()) and not self.before.order_nos
+        return bool(self.selected.all()) and not self.before.order_nos
 
     def table(self, run: Run, *, environment: Environment) -> pa.Table:
         """The marked entries with the file's columns, in the order of the ledger."""
@@ -155,7 +155,7 @@ class ChosenEntries:
         """
         prints: tuple[list[Labels], list[Labels]] = ([], [])
         for frame in ledger.frames(["entry_id"]):
-            each, own = numbers_of(frame["entry_id"]), self.kept[frame["row"]]
+            each, own = numbers_of(frame["entry_id"]), self.selected[frame["row"]]
             prints[0].append(each[own])
             prints[1].append(each[~own])
         if not any(map(len, prints[1])):
@@ -164,10 +164,10 @@ class ChosenEntries:
         known = set[str]()
         for frame in ledger.frames(["entry_id"]) if len(shared) else ():
             is_shared = np.isin(numbers_of(frame["entry_id"]), shared)
-            known |= {*frame["entry_id"][is_shared & self.kept[frame["row"]]]}
+            known |= {*frame["entry_id"][is_shared & self.selected[frame["row"]]]}
         counts, sums = Counter[str](), Counter[str]()
         for frame in ledger.frames([*LEDGER_COLUMNS]):
-            is_old = ~self.kept[frame["row"]] & ~is_among(frame["entry_id"], known)
+            is_old = ~self.selected[frame["row"]] & ~is_among(frame["entry_id"], known)
             currency, _, net = left_behind(frame[is_old])
             for left in left_out(ENTRIES, currency=currency, net=net):
                 counts[left.currency] += left.count
@@ -181,7 +181,7 @@ class ChosenEntries:
         """Each table with the marks of its rows."""
         at = 0
         for table in tables:
-            yield table, self.kept[at : at + len(table)]
+            yield table, self.selected[at : at + len(table)]
             at += len(table)
 
 

@@ -38,7 +38,7 @@ def severe_breaks(
     """
     severe = breaks[breaks["severity"].isin(SEVERE)]
     return tuple(
-        _of_break(row, kept=answers.get(row["break_id"]), calendar=calendar, began_at=began_at)
+        _of_break(row, stored=answers.get(row["break_id"]), calendar=calendar, began_at=began_at)
         for row in sorted(severe.to_dict("records"), key=urgency)
     )
 
@@ -46,7 +46,7 @@ def severe_breaks(
 def _of_break(
     row: Mapping[Any, Any],
     *,
-    kept: StoredAnswer | None,
+    stored: StoredAnswer | None,
     calendar: BusinessCalendar,
     began_at: datetime,
 ) -> Attention:
@@ -62,9 +62,9 @@ def _of_break(
         since=since,
         next_step=row["reason"],
         is_urgent=True,
-        owner=kept.answer.owner if kept else "",
+        owner=stored.answer.owner if stored else "",
         due=calendar.local_date(calendar.due_at(since, grace=ANSWERED_WITHIN)),
-        answered=kept.valid_since(began_at, zone=calendar.zone) if kept else "",
+        answered=stored.valid_since(began_at, zone=calendar.zone) if stored else "",
     )
 
 

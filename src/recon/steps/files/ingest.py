@@ -65,7 +65,7 @@ STRAY_ROWS_SHARE = 0.01
 STEP = "ingest"
 NAMED_MAX = 3
 """Refused instructions that the step names; `recon order-file check` shows more."""
-LET_GO = "was not read: somebody dismissed it (`recon order-file check`)"
+DISMISSED = "was not read: somebody dismissed it (`recon order-file check`)"
 
 
 @reading_lost_facts
@@ -131,7 +131,7 @@ def _sentence(figures: dict[str, int], *, refused: Sequence[str], later: Mapping
         f"{figures['rejected']} rejected; {figures['known_files']} files were known already."
     )
     for name, why in later.items():
-        sentence += f" {name} {why}." if why == LET_GO else f" {name} was left: {why}."
+        sentence += f" {name} {why}." if why == DISMISSED else f" {name} was left: {why}."
     if refused:
         sentence += (
             f" {len(refused)} refused as a whole and left in the inbox: {'; '.join(refused)}."
@@ -156,7 +156,7 @@ class OrderInbox(DeclaredInbox[SourceFile | None]):
         with self.environment.store.reading() as connection:
             identity = dismissed(connection, self.run, name=shown, environment=self.environment)
         if identity and identity == unreadable_identity(path, name=shown):
-            self.later[shown] = LET_GO
+            self.later[shown] = DISMISSED
             return None
         return super().take(path)
 

@@ -317,7 +317,7 @@ def is_stored(path: str, *, is_signed: bool = False) -> bool:
     return name == MANIFEST or path in STORED_FILES or (is_signed and path.startswith(SIGNED_FILES))
 
 
-def refuse_let_go(connection: Connection, run_id: str) -> None:
+def refuse_purged(connection: Connection, run_id: str) -> None:
     """Refuse to read what was purged with the folder of a night.
 
     Raises:
@@ -715,7 +715,7 @@ class StoredLedger:
                 "it read some: put back a backup of the database"
             )
             raise ArchiveBrokenError(msg)
-        refuse_let_go(self.connection, self.run.run_id)
+        refuse_purged(self.connection, self.run.run_id)
         storage = storage_of(self.run, environment=self.environment)
         return storage, bound_step(storage, bound[-1], doing=LEDGER_UNREAD), f"{LEDGER}.parquet"
 

@@ -207,12 +207,12 @@ def _advisory_lock(store: Store, *, space: int, key: int) -> Iterator[Connection
             text("SELECT pg_advisory_lock(:space, :key)"), {"space": space, "key": key}
         )
     except OperationalError as error:
-        _let_go(connection)
+        _unlock(connection)
         raise NightHeldError from error
     try:
         yield connection
     finally:
-        _let_go(connection)
+        _unlock(connection)
 
 
 def _is_open(connection: Connection) -> bool:
@@ -224,7 +224,7 @@ def _is_open(connection: Connection) -> bool:
     return True
 
 
-def _let_go(connection: Connection) -> None:
+def _unlock(connection: Connection) -> None:
     """Close the connection for good; the server drops its locks with it."""
     connection.detach()
     connection.close()

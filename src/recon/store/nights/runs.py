@@ -85,7 +85,7 @@ def digest_of_text(text: str) -> str:
 
 
 ENTITY = "retention"
-LET_GO = "purges a night"
+PURGES = "purges a night"
 PURGED = "purged a night"
 """Event recorded once all expiring files of a night's folder are deleted."""
 
@@ -120,7 +120,7 @@ def purged_night_of(connection: Connection, run_id: str) -> PurgedNight | None:
 
 def all_purged(connection: Connection, run_ids: Collection[str] | None = None) -> list[PurgedNight]:
     """Return all purges of folders, or those of some runs, oldest first."""
-    links = links_of(connection, run_ids, entity=ENTITY, event=LET_GO)
+    links = links_of(connection, run_ids, entity=ENTITY, event=PURGES)
     return [link.value(PurgedNight, run_id=link.entity_id) for link in links]
 
 
@@ -132,7 +132,7 @@ def purged_run_ids(connection: Connection) -> set[str]:
 def note_purged(connection: Connection, going: PurgedNight, *, days: int) -> None:
     """Record that a folder will be purged, before its first file is; `days` is the retention."""
     listed = {**document_of(going, "run_id", "at"), "days": days}
-    append(connection, [Event(ENTITY, going.run_id, LET_GO, listed)], at=going.at)
+    append(connection, [Event(ENTITY, going.run_id, PURGES, listed)], at=going.at)
 
 
 def note_gone(connection: Connection, run_id: str, *, at: datetime) -> None:

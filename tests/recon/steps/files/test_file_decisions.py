@@ -8,7 +8,7 @@ import pyotp
 import pytest
 from pydantic import SecretStr
 
-from recon.acts import DismissFile, Place, submit
+from recon.acts import ActContext, DismissFile, submit
 from recon.model.errors import UsageError
 from recon.model.terms import Verdict
 from recon.steps.admin.verify import verify
@@ -147,17 +147,17 @@ def test_where_people_are_declared_only_one_of_them_speaks_of_a_file(paying_merc
     which = {"merchant_id": PLACE[0], "account_id": PLACE[1]}
     word = DismissFile(file="notes.csv", reason="a colleague's note", **which)
     with paying_merchant.environment() as environment:
-        here = Place(environment, drawings)
+        here = ActContext(environment, drawings)
         for name, code, why in (
             ("Ann", None, "approvers.toml declares no 'Ann'"),
             ("anna", None, "proves to be anna with the current one-time code"),
             ("anna", SecretStr("000000"), "the code of anna is not right"),
         ):
             with pytest.raises(UsageError, match=why):
-                submit(word, who=(name, code), place=here)
+                submit(word, who=(name, code), context=here)
         assert all(one.decision is None for one in _files(paying_merchant).values())
         right = SecretStr(pyotp.TOTP(SECRETS["anna"]).at(int(paying_merchant.now.timestamp())))
-        submit(word, who=("Anna", right), place=here)
+        submit(word, who=("Anna", right), context=here)
     noted = _files(paying_merchant)["notes.csv"].decision
     assert noted.data["by"] == "anna"
 

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from flows.people import month_shown
-from recon.acts import Done, Place, ReopenMonth, SignClose, submit
+from recon.acts import ActContext, Done, ReopenMonth, SignClose, submit
 from recon.model.business_date import BusinessMonth
 from recon.model.errors import NightHeldError, ReconError, UsageError
 from recon.month import close as closed_view_module
@@ -87,9 +87,9 @@ def drawn(close: Any, seen: SeenClose) -> bytes:
     return f"workbook of {close.stated.statement.month.name} beside {named}".encode()
 
 
-def place_of(environment: Environment) -> Place:
+def context_of(environment: Environment) -> ActContext:
     """A process whose workbooks of a close are quickly drawn."""
-    return Place(environment, lambda: replace(drawings(), close=drawn))
+    return ActContext(environment, lambda: replace(drawings(), close=drawn))
 
 
 def digest_of(merchant: Merchant, month: BusinessMonth = NOVEMBER) -> str:
@@ -414,7 +414,7 @@ def reopened(merchant: Merchant, *, name: str, reason: str = REASON) -> Done:
     month = NOVEMBER.name
     word = ReopenMonth(month=month, merchant_id=merchant_id, account_id=account_id, reason=reason)
     with merchant.environment() as environment:
-        return submit(word, who=(name, None), place=place_of(environment))
+        return submit(word, who=(name, None), context=context_of(environment))
 
 
 def test_two_people_open_a_month_again_and_closing_it_makes_a_second_folder(ended):
@@ -487,7 +487,7 @@ def test_an_account_that_is_not_declared_is_refused(ended):
         ended.environment() as environment,
         pytest.raises(UsageError, match="declares no account"),
     ):
-        submit(word, who=("dan", None), place=place_of(environment))
+        submit(word, who=("dan", None), context=context_of(environment))
 
 
 def test_the_form_shows_a_month_as_the_command_does(ended):

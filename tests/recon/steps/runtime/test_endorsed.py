@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from pydantic import SecretStr
 from sqlalchemy import Connection, delete, insert, select, update
 
-from recon.acts import Approve, Place, RejectInstructions, ReleaseHold, hear, submit
+from recon.acts import ActContext, Approve, RejectInstructions, ReleaseHold, hear, submit
 from recon.config.approvers import Approver
 from recon.desk.endorsement import (
     TAG,
@@ -298,7 +298,7 @@ def test_towards_a_live_gateway_nobody_writes_off_or_signs_without_a_code(live, 
         copy=lambda content, **_: pytest.fail(f"{content!r} was read"),
     )
     with pytest.raises(UsageError, match="counts with a current one-time code only"):
-        hear(act, {"person": "jo", **said}, origin="", place=Place(live, lambda: unread))
+        hear(act, {"person": "jo", **said}, origin="", context=ActContext(live, lambda: unread))
 
 
 def test_towards_a_live_gateway_nothing_is_approved_by_hand_alone(begun):
@@ -406,7 +406,7 @@ def test_a_desk_whose_approvers_others_can_change_hears_nobody(merchant, live_de
     path.chmod(mode)
     word = ReleaseHold(hold="r1", reason="x")
     with pytest.raises(ConfigurationError, match=r"approvers\.toml says who may decide"):
-        submit(word, who=("anna", None), place=Place(live_desk, drawings))
+        submit(word, who=("anna", None), context=ActContext(live_desk, drawings))
     merchant.variables["RECON_GATEWAY_BASE_URL"] = merchant.sandbox.base_url
     with merchant.environment() as sandbox:
         refuse_open_files(sandbox)
@@ -440,7 +440,7 @@ def test_the_nights_database_does_not_forget_guesses_for_anybody(merchant, live_
 def speak(environment: Environment, name: str) -> None:
     """The yes of one person to all that waits."""
     yes = Approve(list_digest=waiting(environment).wanted.digest)
-    submit(yes, who=(name, None), place=Place(environment, drawings))
+    submit(yes, who=(name, None), context=ActContext(environment, drawings))
 
 
 def test_a_database_without_any_word_is_missed(begun, keyed):
@@ -467,7 +467,7 @@ def reported_no(merchant: Any, keyed: dict[str, str]) -> None:
         speak(environment, "kim")
         merchant.as_owner("UPDATE instruction SET state = 'planned'")
         no = RejectInstructions(instructions=ids, reason="not meant")
-        submit(no, who=("kim", None), place=Place(environment, drawings))
+        submit(no, who=("kim", None), context=ActContext(environment, drawings))
     merchant.variables |= {"RECON_DESK_KEY_FILE": ""}
 
 
@@ -524,7 +524,7 @@ def test_the_desk_misses_a_word_from_among_the_others(begun, keyed):
 def speak_up(environment: Environment, name: str) -> None:
     """One person's word that sending may go on."""
     go_on = ReleaseHold(hold="sending", reason="it was looked into")
-    submit(go_on, who=(name, None), place=Place(environment, drawings))
+    submit(go_on, who=(name, None), context=ActContext(environment, drawings))
 
 
 def test_a_night_misses_a_word_that_is_gone_with_its_links(begun, keyed):

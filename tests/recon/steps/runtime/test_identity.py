@@ -218,7 +218,7 @@ def say(name: str, environment: Environment, *, subject: str = "one", reason: st
     person = identify(name, code=code, environment=environment)
     with environment.store.writing() as connection:
         says = {"reason": reason}
-        both = decide(connection, Kind.SET_ASIDE, subject, person=person, says=says)
+        both = decide(connection, Kind.EXCLUDE_FILE, subject, person=person, says=says)
         return names_of(both) if both else ""
 
 
