@@ -41,8 +41,7 @@ from recon.matching.classifying.outcomes import (
     classify_sets,
     with_linked_sets,
 )
-from recon.matching.frames.arrays import Arrays
-from recon.matching.frames.sorting import in_order
+from recon.matching.frames.arrays import Arrays, in_order
 from recon.matching.frames.sources import LEDGER_COLUMNS, Basis, Sources, frame_of
 from recon.matching.sets.joined_sets import Joined, join_sides
 from recon.matching.sides.agreed_fees import with_fees_priced

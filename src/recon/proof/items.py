@@ -5,7 +5,6 @@ Sets that their match describes completely are left out (see `reported_by_match`
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from functools import partial
 from typing import TypeAlias
 
 import numpy as np
@@ -170,61 +169,30 @@ def _not_compared(joined: Joined, *, ledger: pd.DataFrame) -> Arrays:
     return Arrays(columns, size=size)
 
 
-def items_of(
-    sources: Sources,
-    *,
-    joined: Joined,
-    states: Column,
-    primaries: Rows,
-    ids: Mapping[str, int],
-    by_match: Bools,
-) -> pa.Table:
-    """Return the table `items`: one row for all rows of a source with the same identifiers.
-
-    Rows that a newer one replaced are included, and count as no item.
-
-    Args:
-        sources: the rows.
-        joined: the same in sets.
-        states: the state of each set.
-        primaries: the set whose break explains a set, else -1.
-        ids: id -> set.
-        by_match: which sets have no items.
-    """
-    sets, is_first = _results_of_sets(joined, states=states, primaries=primaries, ids=ids)
-    # A set that continues the id of an earlier break cannot be found by its order.
-    silent = np.append(by_match & is_first, np.False_)
-    of = {name: np.where(silent[own], NO_SET, own) for name, own in joined.keys.of.items()}
-    return _one_table(_parts(sources, joined=joined, of=of, sets=sets))
-
-
 def every_item(classified: Classified, *, sources: Sources) -> Deferred[pa.Table]:
-    """Return the deferred table of Reconciliation.items."""
+    """Return the deferred table of Reconciliation.items.
+
+    It has one row for all rows of a source with the same identifiers. Rows that a newer one
+    replaced are included, and count as no item.
+    """
     joined, outcomes, cash = classified.joined, classified.outcomes, classified.cash
-    named = classified.rows.take(classified.rows["own"])
+    flags, states = classified.rows["flags"][: joined.keys.size], outcomes.states()
+    by_match = reported_by_match(joined, outcomes=outcomes, flags=flags, sources=sources)
+    ids = dict(classified.rows.take(classified.rows["own"]).rows("identity", "set"))
+    primaries, ledger = outcomes.primary, None if cash is None else sources.ledger
     # Until items are requested, only the parts of the sets that they need stay in memory.
-    of_sets = partial(
-        items_of,
-        sources,
-        joined=named_alone(joined),
-        states=outcomes.states(),
-        primaries=outcomes.primary,
-        ids=dict(named.rows("identity", "set")),
-        by_match=reported_by_match(
-            joined,
-            outcomes=outcomes,
-            flags=classified.rows["flags"][: joined.keys.size],
-            sources=sources,
-        ),
-    )
-    of_groups = partial(group_items, cash, ledger=None if cash is None else sources.ledger)
-    return Deferred(lambda: pa.concat_tables([of_sets(), of_groups()]))
+    joined = named_alone(joined)
 
+    def table() -> pa.Table:
+        sets, is_first = _results_of_sets(joined, states=states, primaries=primaries, ids=ids)
+        # A set that continues the id of an earlier break cannot be found by its order.
+        silent = np.append(by_match & is_first, np.False_)
+        of = {name: np.where(silent[own], NO_SET, own) for name, own in joined.keys.of.items()}
+        of_sets = _one_table(_parts(sources, joined=joined, of=of, sets=sets))
+        of_groups = _one_table(() if cash is None else _of_groups(cash, ledger=ledger))
+        return pa.concat_tables([of_sets, _summed(of_groups)])
 
-def group_items(cash: CashResult | None, *, ledger: pd.DataFrame | None) -> pa.Table:
-    """Return the table `items` for fees, reserves and payouts of the settlement, in groups."""
-    parts = [] if cash is None else [*_of_groups(cash, ledger=ledger)]
-    return _summed(_one_table(parts))
+    return Deferred(table)
 
 
 def named_alone(joined: Joined) -> Joined:

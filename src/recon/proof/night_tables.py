@@ -6,10 +6,10 @@ whoever writes a table sorts it by its key.
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, fields
 from datetime import date, datetime
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -52,6 +52,7 @@ from recon.model.money import exponent
 from recon.model.terms import ControlTotal, EntryType, Quarantined, Reject, SourceFile, SourceKind
 from recon.proof.ledger_bridge import ARRIVED_STEPS, LedgerSteps
 
+OfFiles = TypeVar("OfFiles", Reject, SourceFile)
 Tables = dict[str, pa.Table]
 """Name of a schema -> table with exactly its columns."""
 
@@ -92,20 +93,16 @@ def input_tables(sources: Sources) -> Iterator[tuple[str, pa.Table]]:
     yield from bank_tables(sources).items()
     if sources.volumes is not None:
         yield VOLUMES, table_of(sources.volumes, name=VOLUMES)
-    yield from tariff_tables(sources.settlement).items()
+    lines = sources.settlement
+    if lines is not None:
+        rows = np.logical_or.reduce([lines[fact].ne("").to_numpy() for fact in FACTS])
+        if rows.any():
+            yield TARIFFS, table_of(lines[rows], name=TARIFFS)
 
 
 def absent_of(sources: Sources) -> tuple[str, ...]:
     """Return the files that are empty because the source was not given at all."""
     return tuple(name for name, (field, _) in FRAMES.items() if getattr(sources, field) is None)
-
-
-def tariff_tables(lines: pd.DataFrame | None) -> Tables:
-    """Return the fee facts of settlement lines; no table at all where no line has any."""
-    if lines is None:
-        return {}
-    rows = np.logical_or.reduce([lines[fact].ne("").to_numpy() for fact in FACTS])
-    return {TARIFFS: table_of(lines[rows], name=TARIFFS)} if rows.any() else {}
 
 
 def bank_tables(sources: Sources) -> Tables:
@@ -126,24 +123,6 @@ def bank_tables(sources: Sources) -> Tables:
         "bank": table_of(source.entries, name="bank"),
         "payouts": rows,
     }
-
-
-def bank_of_tables(tables: Mapping[str, pa.Table]) -> BankSource:
-    """Restore entries and statements; the terms have what else a run knows of banks."""
-    names = {field.name for field in fields(BankStatement)}
-    statements = []
-    for row in tables["statements"].to_pylist():
-        cells = {name: cell for name, cell in row.items() if name in names}
-        statements.append(BankStatement(**{**cells, "days_given": bool(cells["days_given"])}))
-    entries = frame_of_table(tables["bank"])[[*BANK_ENTRY_COLUMNS]]
-    return BankSource(entries, tuple(statements))
-
-
-def payouts_of_tables(tables: Mapping[str, pa.Table]) -> pd.DataFrame:
-    """Return SETTLEMENT_COLUMNS of the payout rows that are compared with banks."""
-    rows = tables["payouts"].to_pylist()
-    blank = {"entry_type": EntryType.PAYOUT.value, "gross": 0, "fee": 0}
-    return frame_of([{**blank, **row} for row in rows], columns=SETTLEMENT_COLUMNS)
 
 
 def result_tables(result: Reconciliation) -> Iterator[tuple[str, pa.Table]]:
@@ -227,13 +206,6 @@ def _no_rows(schema: pa.Schema, *, texts: Any) -> pd.DataFrame:
     return _frame(schema.empty_table(), texts=texts)
 
 
-def frames_of_inputs(tables: Mapping[str, pa.Table]) -> dict[str, pd.DataFrame]:
-    """Return the frames of Sources by field; other files say whether a source was given."""
-    frames = {field: frame_of_table(tables[name]) for name, (field, _) in FRAMES.items()}
-    frames["settlement"] = with_tariffs(frames["settlement"], table=tables.get(TARIFFS))
-    return {field: frames[field][[*columns]] for field, columns in FRAMES.values()}
-
-
 def with_tariffs(lines: pd.DataFrame, *, table: pa.Table | None) -> pd.DataFrame:
     """Add the fee facts of their own file to the lines, by source and line."""
     if table is None:
@@ -243,16 +215,10 @@ def with_tariffs(lines: pd.DataFrame, *, table: pa.Table | None) -> pd.DataFrame
     return whole.assign(**{fact: whole[fact].fillna("") for fact in FACTS})
 
 
-def rejects_of(table: pa.Table) -> tuple[Reject, ...]:
-    """Restore the rows that could not be read."""
+def _of_files(table: pa.Table, kind: type[OfFiles]) -> tuple[OfFiles, ...]:
+    """Restore rejected rows, or the files that were read."""
     rows = table.to_pylist()
-    return tuple(Reject(**{**row, "kind": SourceKind(row["kind"])}) for row in rows)
-
-
-def files_of(table: pa.Table) -> tuple[SourceFile, ...]:
-    """Restore the files that were read."""
-    rows = table.to_pylist()
-    return tuple(SourceFile(**{**row, "kind": SourceKind(row["kind"])}) for row in rows)
+    return tuple(kind(**{**row, "kind": SourceKind(row["kind"])}) for row in rows)
 
 
 def totals_of(table: pa.Table) -> tuple[ControlTotal, ...]:
@@ -366,10 +332,14 @@ def sources_of_tables(tables: Mapping[str, pa.Table]) -> Sources:
     terms, steps = _grouped(tables[TERMS], by="name"), _grouped(tables[STEPS], by="way")
     known, agreed = _grouped(tables[KNOWN], by="kind"), _grouped(tables["agreed"], by="kind")
     given = {row["key"] for row in terms["given"]}
-    frames: dict[str, Any] = {**frames_of_inputs(tables)}
-    for field, _ in FRAMES.values():
-        if field in _OPTIONAL and field not in given:
-            frames[field] = None
+    frames: dict[str, Any] = {}
+    for name, (field, columns) in FRAMES.items():
+        frames[field] = None
+        if field in given or field not in _OPTIONAL:
+            frame = frame_of_table(tables[name])
+            if name == SETTLEMENT:
+                frame = with_tariffs(frame, table=tables.get(TARIFFS))
+            frames[field] = frame[[*columns]]
     of_source: dict[str, dict[str, dict[str, int]]] = {}
     for way in ("stored", "arrived"):
         for row in steps[way]:
@@ -391,8 +361,8 @@ def sources_of_tables(tables: Mapping[str, pa.Table]) -> Sources:
     days = {row["key"]: row["word"] for row in terms["settled_days"]}
     return Sources(
         **frames,
-        rejects=rejects_of(tables["rejects"]),
-        files=files_of(tables["files"]),
+        rejects=_of_files(tables["rejects"], Reject),
+        files=_of_files(tables["files"], SourceFile),
         merged_rows={
             source: LoadCounts(**counts) for source, counts in of_source.get("stored", {}).items()
         },
@@ -509,18 +479,25 @@ def _terms_of_banks(sources: Sources, *, rules: Rules) -> Iterator[Cells]:
 
 
 def _bank_of(tables: Mapping[str, pa.Table], *, terms: Mapping[str, list[Cells]]) -> BankSource:
-    read = bank_of_tables(tables)
+    names = {field.name for field in fields(BankStatement)}
+    statements = []
+    for row in tables["statements"].to_pylist():
+        cells = {name: cell for name, cell in row.items() if name in names}
+        statements.append(BankStatement(**{**cells, "days_given": bool(cells["days_given"])}))
     named = {
         name: {row["key"]: row["word"] for row in terms[f"bank_{name}"]}
         for name in ("refused", "note", "night", "shown_since", "asked", "known_to")
     }
     night = None
     for account in named["night"].items():
-        since = next(iter(named["shown_since"]), "")
-        payouts, asked = payouts_of_tables(tables), tuple(named["asked"])
+        since, asked = next(iter(named["shown_since"]), ""), tuple(named["asked"])
+        blank = {"entry_type": EntryType.PAYOUT.value, "gross": 0, "fee": 0}
+        rows = [{**blank, **row} for row in tables["payouts"].to_pylist()]
+        payouts = frame_of(rows, columns=SETTLEMENT_COLUMNS)
         night = NightOfBank(account, asked, payouts, named["known_to"], since)
-    return replace(
-        read,
+    return BankSource(
+        entries=frame_of_table(tables["bank"])[[*BANK_ENTRY_COLUMNS]],
+        statements=tuple(statements),
         refused=tuple(RefusedBankFile(name, why) for name, why in named["refused"].items()),
         notes=tuple(
             note for _, note in sorted(named["note"].items(), key=lambda item: int(item[0]))

@@ -1,9 +1,8 @@
 """Compares rows at once and proves the result with control totals over its files."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import fields, replace
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -27,8 +26,8 @@ from recon.matching.causes.proposed_journals import propose
 from recon.matching.classifying.outcomes import Strict
 from recon.matching.codes import TABLE
 from recon.matching.engine import Classified, classify, prepared
+from recon.matching.frames.arrays import columns_in_order
 from recon.matching.frames.digest import digest_of
-from recon.matching.frames.sorting import columns_in_order
 from recon.matching.frames.sources import Basis, Previous, Sources
 from recon.matching.sides.ledger_side import unrated_entries
 from recon.model.step_progress import Way
@@ -215,27 +214,6 @@ def _every_disposition(classified: Classified) -> dict[str, Disposition]:
     return {**known, **bank, **broken}
 
 
-def proven_by_files(
-    result: Reconciliation,
-    *,
-    folder: Path,
-    account: tuple[str, str],
-    moved: Mapping[str, str] | None = None,
-) -> Reconciliation:
-    """Return the result with its control totals, computed in SQL from the files of a folder.
-
-    NOT PROVEN where one fails, or where SQL cannot finish.
-
-    Args:
-        result: the result of these files.
-        folder: sealed inputs and results, on this machine.
-        account: merchant and account of the run.
-        moved: see `totals_in_sql.sql_totals`.
-    """
-    totals = control_totals(folder, account=account, moved=moved)
-    return with_totals(result, totals=totals)
-
-
 def proven(
     result: Reconciliation,
     *,
@@ -272,4 +250,4 @@ def proven(
             absent.discard(name)
         for name in absent:
             write(name, SCHEMAS[name].columns.empty_table())
-        return proven_by_files(result, folder=folder, account=account)
+        return with_totals(result, totals=control_totals(folder, account=account))

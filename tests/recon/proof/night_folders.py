@@ -16,8 +16,9 @@ from recon.matching.breaks.result import Reconciliation
 from recon.matching.frames.sources import Basis, Previous, Sources
 from recon.proof.ledger_bridge import ledger_steps
 from recon.proof.night_tables import compared_tables, input_tables, result_tables
-from recon.proof.proven import compared, proven_by_files
-from recon.proof.totals_in_sql import sql_files
+from recon.proof.proven import compared
+from recon.proof.totals_in_sql import control_totals, sql_files
+from recon.proof.verdict import with_totals
 
 PLACE = ("M", "1")
 Tables = Mapping[str, pa.Table]
@@ -62,7 +63,7 @@ def night_of(night: Night, *, previous: Previous | None = None) -> Tables:
 def proven_in(folder: Path, night: Night, *, previous: Previous | None = None) -> Reconciliation:
     """A night with its totals, its files written into a folder."""
     written(folder, tables=night_of(night, previous=previous))
-    return proven_by_files(night.result, folder=folder, account=PLACE)
+    return with_totals(night.result, totals=control_totals(folder, account=PLACE))
 
 
 def written(folder: Path, *, tables: Tables) -> Path:

@@ -104,7 +104,9 @@ def receipts_of(
         known, names = scope.read(cells)
         if not known and not names:
             continue
-        entry_no = _entry_no(cells)
+        entry_no = (
+            f"{cells['entry_no']}/{cells['part']}" if cells["part"] else str(cells["entry_no"])
+        )
         # Reports of one day repeat what an earlier one had; a statement has each entry once.
         if provisional and (bank, entry_no) in reported:
             continue
@@ -116,26 +118,17 @@ def receipts_of(
             year=statement.to_date[:4],
             entry_no=entry_no,
             names=names,
+            booked_on=cells["booked_on"],
+            value_on=cells["value_on"],
+            currency=cells["currency"],
+            amount=int(cells["amount"]),
+            charges=int(cells["charges"]),
+            instructed=_instructed(cells),
             from_gateway=known,
             provisional=provisional,
-            **_facts_of(cells),
         )
         receipts.append(receipt)
     return tuple(sorted(receipts, key=lambda receipt: (receipt.place, receipt.amount)))
-
-
-def _facts_of(cells: Mapping[Any, Any]) -> dict[str, Any]:
-    """Return the entry's own fields, under the names of Receipt."""
-    return {
-        **{name: cells[name] for name in ("booked_on", "value_on", "currency")},
-        **{name: int(cells[name]) for name in ("amount", "charges")},
-        "instructed": _instructed(cells),
-    }
-
-
-def _entry_no(cells: Mapping[Any, Any]) -> str:
-    """Return the entry's number, with that of its part where it has several."""
-    return f"{cells['entry_no']}/{cells['part']}" if cells["part"] else str(cells["entry_no"])
 
 
 def _lists_of(
@@ -225,17 +218,9 @@ class BatchNames:
         found = self._plain.intersection(_TOKEN.findall(text))
         if self._others is not None and self._others.search(text):
             found |= {one for one, pattern in self._odd if pattern.search(text)}
-        return frozenset(one for one in found if known or is_strong(one))
-
-
-def is_strong(batch_id: str) -> bool:
-    """Return whether an id alone is enough to identify an entry."""
-    return len(batch_id) >= OWN_TOKEN_MIN and not batch_id.isdecimal()
-
-
-def other_side(counterparty: str, text: str, /) -> str:
-    """Return the text that names the counterparty: its own field, else the bank's text."""
-    return counterparty.strip() or text
+        return frozenset(
+            one for one in found if known or (len(one) >= OWN_TOKEN_MIN and not one.isdecimal())
+        )
 
 
 def is_known(counterparty: str, *, tokens: Sequence[str]) -> bool:
@@ -395,7 +380,7 @@ class _Scope:
 
     def read(self, cells: Mapping[Any, Any]) -> tuple[bool, frozenset[str]]:
         """Return whether an entry's counterparty is the gateway, and the batches that it names."""
-        side = other_side(cells["counterparty"], cells["text"])
+        side = cells["counterparty"].strip() or cells["text"]
         known = is_known(side, tokens=self.tokens[cells["statement"]])
         return known, self.ours.named_in(cells, known=known)
 

@@ -4,7 +4,7 @@ Closing balances are counted in the frame of breaks, but movements are derived f
 sets, so that a break lost on its way to the report leaves a difference (T7).
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -79,53 +79,28 @@ def movements(
     `reopens` is id -> the closed break that it reopens; `has_ledger`: a ledger was compared.
     """
     before = {} if previous is None else _by_id(previous.breaks)
-    now = _by_id(breaks)
-    broken = [
-        identity
-        for identity, disposition in dispositions.items()
-        if disposition.state == SetState.BREAK and not disposition.is_linked
-    ]
-    rows = [*_of_last_night(before, now=now, dispositions=dispositions, has_ledger=has_ledger)]
-    rows += [
-        _row(
-            identity,
-            movement=_coming(identity, reopens, previous),
-            before={},
-            now=now.get(identity, {}),
-        )
-        for identity in broken
-        if identity not in before
-    ]
+    now, away = _by_id(breaks), {} if previous is None else previous.away
+    rows = []
+    for identity, was in before.items():
+        ended = _closing(was, disposition=dispositions.get(identity))
+        effect = was["effect_ledger"]
+        if ended in FOR_GOOD and not has_ledger and pd.notna(effect) and effect:
+            ended = NOT_SEEN  # the ledger is one of its sides
+        own = {} if ended else now.get(identity, {})
+        movement = ended or _staying(was, now=own)
+        rows.append(_row(identity, movement=movement, before=was, now=own))
+    for identity, disposition in dispositions.items():
+        is_open = disposition.state == SetState.BREAK and not disposition.is_linked
+        if is_open and identity not in before:
+            movement = REOPENED if identity in reopens else NEW
+            movement = RETURNED if identity in away else movement
+            own = now.get(identity, {})
+            rows.append(_row(identity, movement=movement, before={}, now=own))
     pointed = [{**row, "reopens": reopens.get(row["break_id"], "")} for row in rows]
     by = ("merchant_id", "account_id", "movement", "order_no", "break_id")
     pointed.sort(key=lambda row: tuple(row[name] for name in by))
     numbers = {"exposure_before", "exposure"}
     return frame_of_cells(pointed, names=MOVEMENT_COLUMNS, numbers=numbers)
-
-
-def _of_last_night(
-    before: Mapping[str, Mapping[str, Any]],
-    *,
-    now: Mapping[str, Mapping[str, Any]],
-    dispositions: Mapping[str, Disposition],
-    has_ledger: bool,
-) -> Iterator[dict[str, Any]]:
-    for identity, was in before.items():
-        movement = _closing(was, disposition=dispositions.get(identity))
-        if movement in FOR_GOOD and not has_ledger and _is_of_ledger(was):
-            movement = NOT_SEEN
-        yield _row(
-            identity,
-            movement=movement or _staying(was, now=now.get(identity, {})),
-            before=was,
-            now={} if movement else now.get(identity, {}),
-        )
-
-
-def _coming(identity: str, reopens: Mapping[str, str], previous: Previous | None) -> str:
-    if previous is not None and identity in previous.away:
-        return RETURNED
-    return REOPENED if identity in reopens else NEW
 
 
 def _closing(was: Mapping[str, Any], *, disposition: Disposition | None) -> str:
@@ -141,12 +116,6 @@ def _closing(was: Mapping[str, Any], *, disposition: Disposition | None) -> str:
     if Flag.WRITTEN_OFF in disposition.flags.split(";"):
         return WRITTEN_OFF
     return LATE if was["code"] in _LACKS_A_SIDE else RESOLVED
-
-
-def _is_of_ledger(was: Mapping[str, Any]) -> bool:
-    """Return whether the ledger is a side of a break: without a ledger its end cannot be known."""
-    effect = was["effect_ledger"]
-    return bool(pd.notna(effect) and effect != 0)
 
 
 def _staying(was: Mapping[str, Any], *, now: Mapping[str, Any]) -> str:

@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
 from types import SimpleNamespace
 from typing import Any
 
@@ -35,13 +34,14 @@ from recon.matching.frames.arrays import (
     Column,
     among,
     filled,
+    in_order,
+    order_of,
     stacked,
     text_array,
     texts,
 )
 from recon.matching.frames.digest import first_ids, id_of
 from recon.matching.frames.grouping import NO_INSTANT, Bools, Ints
-from recon.matching.frames.sorting import in_order, order_of
 from recon.matching.frames.sources import INSTANT, Basis, Previous
 from recon.matching.frames.versions import NEW, Versions
 from recon.matching.sets.joined_sets import (
@@ -390,8 +390,6 @@ def instants(microseconds: Ints) -> "pd.Series[pd.Timestamp]":
     return pd.Series(index, dtype=INSTANT)
 
 
-EPOCH = date(1970, 1, 1).toordinal()
-
 EFFECTS = ("effect_orders", "effect_ledger")
 
 
@@ -509,7 +507,7 @@ def _aged(
     ages = [
         0
         if day == NO_INSTANT
-        else calendar.business_days_between(date.fromordinal(EPOCH + int(day)), end=today)
+        else calendar.business_days_between(np.datetime64(int(day), "D").item(), end=today)
         for day in known
     ]
     age = np.array(ages, dtype=np.int64)[which]
@@ -634,12 +632,12 @@ def dispositions_of_found(rows: Arrays) -> dict[str, Disposition]:
 
 
 def _graded(rows: Arrays, *, basis: Basis) -> Arrays:
-    days = [date.fromisoformat(since).toordinal() - EPOCH for since in rows["since"].tolist()]
+    days = np.array(rows["since"], dtype="datetime64[D]").astype(np.int64)
     effects = np.where(rows["effect"] == NO_AMOUNT, 0, rows["effect"]).tolist()
     whole = zip(rows["exposure"].tolist(), effects, strict=True)
     return _aged(
         rows.assign(identity=rows["id"]),
-        days=np.array(days, dtype=np.int64),
+        days=days,
         findings=[(BreakCode(code),) for code in rows["code"].tolist()],
         risks=[money_at_risk(exposure, effects=(effect,)) for exposure, effect in whole],
         basis=basis,

@@ -358,7 +358,6 @@ BEFORE_LEDGER = "before_ledger"
 """Group of what was settled before the ledger begins."""
 Begins = Mapping[tuple[str, str], str]
 """Merchant and account -> the first day of its ledger, ISO date."""
-_GROUP = (*ACCOUNT_CURRENCY, "kind", "name")
 _NAMES = ("order_no", "transaction_id")
 
 
@@ -400,7 +399,7 @@ def set_apart(settled: Arrays, entries: Arrays, *, begins: Begins) -> Arrays:
     if not old.any():
         return settled
     sides = (settled, entries)
-    groups, keys = combined([np.concatenate([side[name] for side in sides]) for name in _GROUP])
+    groups, keys = combined([np.concatenate([side[name] for side in sides]) for name in GROUP])
     of_lines, of_ledger = groups[: len(settled)], groups[len(settled) :]
     size = len(keys)
     recent: Ints = total(np.where(old, 0, settled["amount"]), groups=of_lines, size=size)

@@ -51,7 +51,7 @@ from recon.model.terms import EntryType, Flag
 
 LONG_PAST = "1970-01-01"
 ITEM_SOURCES: Mapping[str, str] = {FEES: "fees", RESERVES: "reserves", PAYOUTS: "payouts"}
-"""Kind of a group -> the source that its lines count as, and the account of its journals."""
+"""Kind of a group -> the source that its lines count as, account of its journals, its plural."""
 
 
 _SHOWN = {"rule": "group", "leg": "ledger", "effect_orders": 0}
@@ -62,14 +62,14 @@ _OF_BOTH: Mapping[str, Clause] = {
     "exposure": amount_of("exposure", unsigned=True),
 }
 """Clauses that sentences of groups and of held-back money may use."""
-_PLURALS = {FEES: "fees", RESERVES: "reserves", PAYOUTS: "payouts"}
 
 
 def group_of(kind: str, *, name: str) -> str:
     """Return a group's name as shown to people."""
-    if kind not in _PLURALS:
+    if kind not in ITEM_SOURCES:
         return name
-    return f"{_PLURALS[kind]} of {name}" if name else f"all {_PLURALS[kind]} since the opening"
+    several = ITEM_SOURCES[kind]
+    return f"{several} of {name}" if name else f"all {several} since the opening"
 
 
 _GROUPS = Comparison(

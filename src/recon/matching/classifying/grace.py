@@ -1,7 +1,7 @@
 """When the graces of a set run out, in business days, and dates too far ahead to be right."""
 
 from collections.abc import Mapping
-from datetime import date, datetime, time, timedelta
+from datetime import datetime, time, timedelta
 
 import numpy as np
 import pandas as pd
@@ -130,7 +130,6 @@ def _business_days_later(since: Ints, *, grace: Grace, calendar: BusinessCalenda
 
 def _later(day: int, *, grace: Grace, calendar: BusinessCalendar) -> int:
     """Return the day number that many business days later."""
-    start = date.fromordinal(date(1970, 1, 1).toordinal() + day)
-    noon = datetime.combine(start, time(12), calendar.zone)
+    noon = datetime.combine(np.datetime64(day, "D").item(), time(12), calendar.zone)
     end = calendar.local_date(calendar.due_at(noon, grace=grace))
-    return end.toordinal() - date(1970, 1, 1).toordinal()
+    return int(np.datetime64(end).astype(np.int64))

@@ -1,8 +1,8 @@
 """Numbers for text columns: each distinct label is processed once, each row costs one look-up."""
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,12 +13,8 @@ import pyarrow.compute as pc
 from recon.matching.frames.arrays import Column
 from recon.matching.frames.grouping import Bools, Rows
 
-Label = TypeVar("Label", bound=Hashable)
 Codes = npt.NDArray[np.int32]
 NO_KEY = -1
-FEW_ROWS = 256
-"""Up to so many rows are numbered in Python: an Arrow dictionary costs some hundred labels."""
-
 Columns = pd.DataFrame | Mapping[str, "pd.Series[str]"]
 """A table whose rows are numbered by some of its columns."""
 
@@ -41,26 +37,14 @@ class Keyed(NamedTuple):
 
 def coded(columns: "Sequence[pd.Series[str]]") -> Coded:
     """Number the labels of several columns together, in order of first appearance."""
-    if sum(map(len, columns)) <= FEW_ROWS:
-        known: dict[str, int] = {}
-        few = [np.array([*_numbers(_texts(column), known=known)], np.int32) for column in columns]
-        return Coded(tuple(few), pa.array([*known], pa.large_string()))
     chunks = [pieces(column) for column in columns]
     together = [chunk for part in chunks for chunk in part]
+    if not together:
+        return Coded((np.zeros(0, dtype=np.int32),) * len(columns), pa.array([], pa.large_string()))
     numbered = pa.chunked_array(together, pa.large_string()).dictionary_encode()
     codes = iter([np.asarray(chunk.indices) for chunk in numbered.chunks])
     coded_of = tuple(_joined([*islice(codes, len(part))]) for part in chunks)
     return Coded(coded_of, numbered.chunk(0).dictionary)
-
-
-def _texts(column: "pd.Series[str]") -> list[str]:
-    labels: list[Any] = column.tolist()
-    return [label if isinstance(label, str) else "" for label in labels]
-
-
-def _numbers(labels: Iterable[Label], *, known: dict[Label, int]) -> Iterator[int]:
-    """Yield the number of each label; a new label gets the next number."""
-    return (known.setdefault(label, len(known)) for label in labels)
 
 
 def numbered(column: "pd.Series[str]") -> Rows:
@@ -89,10 +73,6 @@ def by_label(
     column: "pd.Series[str]", *, of: Callable[[str], int | bool]
 ) -> "np.ndarray[Any, np.dtype[Any]]":
     """Return `of(label)` for each row; `of` is called once per distinct label."""
-    if len(column) <= FEW_ROWS:
-        texts = _texts(column)
-        asked = {label: of(label) for label in texts}
-        return np.array([asked[label] for label in texts], dtype=None if texts else np.int64)
     (codes,), labels = coded([column])
     values = [of(label) for label in labels.to_pylist()]
     return np.array(values or [0])[codes]
@@ -120,11 +100,6 @@ def keyed_together(
 ) -> tuple[list[Rows], list[tuple[str, ...]]]:
     """Number combinations of several frames together; return numbers per frame and the list."""
     sizes = [len(frame[by[0]]) for frame in frames]
-    if sum(sizes) <= FEW_ROWS:
-        numbers: dict[tuple[str, ...], int] = {}
-        every = (zip(*(_texts(frame[name]) for name in by), strict=True) for frame in frames)
-        few = [np.array([*_numbers(labels, known=numbers)], np.intp) for labels in every]
-        return few, [*numbers]
     ends = np.cumsum(sizes)
     rows = np.zeros(ends[-1], dtype=np.intp)
     keys: list[tuple[str, ...]] = [()] if len(rows) else []
@@ -142,10 +117,6 @@ def keyed_together(
 
 def combined(columns: "Sequence[npt.NDArray[Any]]") -> Keyed:
     """Number the distinct combinations of text columns, in order of first appearance."""
-    if len(columns[0]) <= FEW_ROWS:
-        numbers: dict[tuple[str, ...], int] = {}
-        lists = zip(*(column.tolist() for column in columns), strict=True)
-        return Keyed(np.array([*_numbers(lists, known=numbers)], np.intp), [*numbers])
     rows = np.zeros(len(columns[0]), dtype=np.intp)
     keys: list[tuple[str, ...]] = [()]
     for column in columns:

@@ -34,6 +34,7 @@ from recon.matching.frames.grouping import (
     present,
     total,
 )
+from recon.matching.frames.total_rows import AccountKey
 from recon.matching.frames.versions import CONFLICT, NEW, REPEAT, Versions, versions
 from recon.matching.sides.orders_side import Side
 from recon.model.money import exponent
@@ -370,8 +371,6 @@ def _taken_back(items: Arrays) -> Bools:
 
 CLOSERS = (EntryType.WRITE_OFF, EntryType.ADJUSTMENT)
 """Types of entries that may close a group that they name."""
-AccountCurrency = tuple[str, str, str]
-"""Merchant, account, currency."""
 
 
 @dataclass(slots=True)
@@ -380,11 +379,11 @@ class ClosingEntries:
 
     signed: Ints
     """Amount of every ledger entry, minor units; a reversal is negated."""
-    named: dict[tuple[AccountCurrency, str], list[int]] = field(default_factory=dict)
+    named: dict[tuple[AccountKey, str], list[int]] = field(default_factory=dict)
     """Account key and name -> rows of the ledger."""
     used: set[int] = field(default_factory=set)
 
-    def take(self, labels: Iterable[str], *, of: AccountCurrency, gap: int) -> list[int]:
+    def take(self, labels: Iterable[str], *, of: AccountKey, gap: int) -> list[int]:
         """Claim the entries under the first name whose sum equals `gap` in size; [] if none."""
         for label in labels:
             own = [row for row in self.named.get((of, label), ()) if row not in self.used]

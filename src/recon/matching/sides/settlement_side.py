@@ -6,7 +6,6 @@ the day on which it ran out are there.
 """
 
 from collections.abc import Iterable, Mapping
-from datetime import date
 
 import numpy as np
 import pandas as pd
@@ -109,7 +108,6 @@ _OF_THE_ACCOUNT = frozenset(
 
 _REFUNDS = (EntryType.REFUND.value, EntryType.REFUND.value + REVERSAL_SUFFIX)
 
-_EPOCH = date(1970, 1, 1).toordinal()
 _NEVER = int(np.iinfo(np.int64).max)
 _DAY = 86_400_000_000
 
@@ -280,7 +278,7 @@ def _closes(days: SettledDays | None) -> int:
 
 
 def _midnight(day: str) -> int:
-    return (date.fromisoformat(day).toordinal() - _EPOCH) * _DAY
+    return int(np.datetime64(day, "us").astype(np.int64))
 
 
 BATCH = ("merchant_id", "account_id", "currency", "batch_id")

@@ -9,8 +9,8 @@ from recon.archive.step_folder import Sealed
 from recon.matching.breaks.result import Reconciliation
 from recon.model.terms import ControlTotal
 from recon.proof.night_tables import totals_of
-from recon.proof.proven import proven_by_files
-from recon.proof.totals_in_sql import proven_in_sql
+from recon.proof.totals_in_sql import control_totals, proven_in_sql
+from recon.proof.verdict import with_totals
 from recon.steps.runtime.environment import Environment
 from recon.steps.runtime.night_folder import (
     COMPARED,
@@ -48,7 +48,8 @@ def with_sql(
     # All steps of a run are in one folder.
     of_run = night.steps[COMPARED].folder.rpartition("/")[0]
     with night.storage.local(of_run) as folder:
-        return proven_by_files(result, folder=folder, account=run.account, moved=night.moved)
+        totals = control_totals(folder, account=run.account, moved=night.moved)
+        return with_totals(result, totals=totals)
 
 
 @contextmanager

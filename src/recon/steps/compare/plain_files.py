@@ -205,7 +205,7 @@ def reconcile_files(
         load_rules(config_dir=None, rules_file=request.rules_file, fees_file=request.fees_file)
     )
     # Imported late like the comparison, so that `--help` does not load it.
-    from recon.proof.proven import proven_by_files
+    from recon.proof.totals_in_sql import control_totals
     from recon.proof.verdict import with_totals
 
     with output_folder(request.out) as place:
@@ -213,8 +213,8 @@ def reconcile_files(
         as_of = rules.business_calendar.closes_at(request.as_of)
         compared = reconcile(run.sources, rules=rules, as_of=as_of, previous=run.earlier.previous)
         run.seal(compared, place=place)
-        proven = proven_by_files(compared, folder=place / NIGHT, account=NO_ACCOUNT)
-        result = with_totals(proven, totals=run.lines_totals())
+        totals = control_totals(place / NIGHT, account=NO_ACCOUNT)
+        result = with_totals(compared, totals=[*totals, *run.lines_totals()])
         notes, there = (*run.notes(compared),), frozenset(request.out.iterdir())
         write = partial(run.write, place, notes=notes, clock=clock, write_workbook=write_workbook)
         figures, workbook = write(result)

@@ -7,6 +7,7 @@ entries belong to the night: all rows are never in memory together.
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import date, timedelta
 from functools import cache, partial
 
 import pandas as pd
@@ -50,11 +51,7 @@ from recon.steps.compare.selected_entries import ChosenEntries, chosen_entries
 from recon.steps.compare.siblings import (
     SIBLING_KEYS_MAX,
     OfSiblings,
-    lines_of_night,
-    month_volumes,
     of_siblings,
-    settled_days,
-    settled_since,
 )
 from recon.steps.files.arrived_rows import (
     declared_accounts,
@@ -76,6 +73,7 @@ from recon.steps.runtime.window import (
     in_question,
     left_out,
     opening,
+    settled_since,
     window_start,
 )
 from recon.store import Connection
@@ -122,6 +120,18 @@ def _table(
     return lines.table(schema.names, with_text=with_text).cast(schema)
 
 
+def _settled_days(settled: Settlements) -> SettledDays | None:
+    """The days that the settlement files prove; None where no file has reported the account yet."""
+    first, last = settled.days_reported()
+    if not first:
+        return None
+    missing, waits_for = settled.missing(whole_file=WHOLE_FILE), ""
+    if missing:
+        business_date, waits_for = missing[0]
+        last = min(last, (business_date - timedelta(days=1)).isoformat())
+    return SettledDays(first, last, waits_for)
+
+
 @dataclass(frozen=True, slots=True)
 class RunReading:
     """A run, how far it reads, and the connection over which it reads.
@@ -166,14 +176,20 @@ class RunReading:
         if not self.inputs.settlement:
             return None
         settled, contract = self._settled, self._rules.fee_contract
-        days = settled_days(settled)
+        days = _settled_days(settled)
         if days is None:
             return None
-        lines = lines_of_night(settled, asked=asked, rules=self._rules)
+        per_payment = replace(asked, by_payment=self._rules.ledger.fees_per == "payment")
+        lines = settled.lines(since=settled_since(self.run, rules=self._rules), asked=per_payment)
         volumes = None
         if contract is not None and contract.asks_months:
             priced = lines.table(["settled_on"], entry_types=PRICED)
-            volumes = month_volumes(settled, days=priced["settled_on"].unique().to_pylist())
+            days_priced = priced["settled_on"].unique().to_pylist()
+            first = min(days_priced, default=self.run.business_date.isoformat())
+            # The tier of a day is decided by its own month, or by the month before.
+            oldest = date.fromisoformat(first).replace(day=1)
+            since = (oldest - timedelta(days=1)).replace(day=1)
+            volumes = settled.volumes(since=since.isoformat())
         paid = before.lines(frame_of_lines(lines.table(entry_types=[PAY_OUT])))
         made = {
             name: partial(_table, name, lines, before=before, with_text=with_text)

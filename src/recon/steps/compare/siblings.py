@@ -7,20 +7,17 @@ one WRONG_ACCOUNT instead of two unrelated breaks.
 """
 
 import asyncio
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import date, timedelta
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recon.config.rules import Rules
 from recon.instructions.queries import PERSON_WAITS_SECONDS, ask, pace_of
-from recon.matching.frames.sources import GATEWAY_COLUMNS, ORDER_COLUMNS, SettledDays, frame_of
+from recon.matching.frames.sources import GATEWAY_COLUMNS, ORDER_COLUMNS, frame_of
 from recon.model.errors import ConfigurationError
 from recon.model.terms import KeyAnswer
-from recon.steps.files.incomplete import WHOLE_FILE
 from recon.steps.runtime.environment import Environment, seconds_left
 from recon.steps.runtime.night_folder import storages_of
 from recon.steps.runtime.shown_answers import (
@@ -30,48 +27,10 @@ from recon.steps.runtime.shown_answers import (
     save,
     this_moment,
 )
-from recon.steps.runtime.window import ledger_start, window_start
+from recon.steps.runtime.window import window_start
 from recon.store.nights.answer_parts import sibling_phase
 from recon.store.nights.runs import Run
-from recon.store.nights.settlement_rows import AskedFor, NightLines, Settlements
 from recon.store.nights.stored_orders import StoredOrders
-
-
-def settled_since(run: Run, *, rules: Rules) -> str:
-    """First day (ISO) whose lines a night compares; older lines only of payments it asks about."""
-    return ledger_start(run, rules=rules).date().isoformat()
-
-
-def settled_days(settled: Settlements) -> SettledDays | None:
-    """The days that the settlement files prove; None where no file has reported the account yet."""
-    first, last = settled.days_reported()
-    if not first:
-        return None
-    missing = settled.missing(whole_file=WHOLE_FILE)
-    waits_for = ""
-    if missing:
-        business_date, waits_for = missing[0]
-        last = min(last, (business_date - timedelta(days=1)).isoformat())
-    return SettledDays(first, last, waits_for)
-
-
-def lines_of_night(settled: Settlements, *, asked: AskedFor, rules: Rules) -> NightLines:
-    """The settlement lines that a night compares, as of the last file that counts.
-
-    Raises:
-        ArchiveError: the lines cannot be read.
-    """
-    per_payment = replace(asked, by_payment=rules.ledger.fees_per == "payment")
-    return settled.lines(since=settled_since(settled.run, rules=rules), asked=per_payment)
-
-
-def month_volumes(settled: Settlements, *, days: Iterable[str]) -> pd.DataFrame:
-    """Volumes of the months by which the fees of some days' lines are priced."""
-    first = min(days, default=settled.run.business_date.isoformat())
-    oldest = date.fromisoformat(first).replace(day=1)
-    since = (oldest - timedelta(days=1)).replace(day=1)
-    return settled.volumes(since=since.isoformat())
-
 
 SIBLING_KEYS_MAX = 10_000
 """More one-sided keys than this have one cause that is not a wrong account."""

@@ -27,7 +27,7 @@ from recon.instructions.queries import KeyAnswers, asking, pace_of
 from recon.model.nights import StepSummary
 from recon.model.step_progress import Way
 from recon.model.terms import KeyAnswer
-from recon.steps.compare.siblings import ask_siblings, settled_since
+from recon.steps.compare.siblings import ask_siblings
 from recon.steps.files.lost_facts import reading_lost_facts
 from recon.steps.files.store_ledger import store_ledger
 from recon.steps.runtime import shown_answers
@@ -49,6 +49,7 @@ from recon.steps.runtime.window import (
     ledger_start,
     looked_back,
     opening,
+    settled_since,
     window_start,
 )
 from recon.store import Connection

@@ -48,6 +48,11 @@ def ledger_start(run: Run, *, rules: Rules) -> datetime:
     return _start(run, days=rules.window.ledger_days, rules=rules)
 
 
+def settled_since(run: Run, *, rules: Rules) -> str:
+    """First day (ISO) whose lines a night compares; older lines only of payments it asks about."""
+    return ledger_start(run, rules=rules).date().isoformat()
+
+
 def _start(run: Run, *, days: int, rules: Rules) -> datetime:
     first = opening(rules)
     start = run.as_of - timedelta(days=days)

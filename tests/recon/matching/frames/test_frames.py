@@ -5,8 +5,8 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from recon.matching.frames.arrays import in_order
 from recon.matching.frames.digest import are_distinct, digest_of, numbers_of
-from recon.matching.frames.sorting import in_order
 
 BY = ["merchant_id", "account_id", "order_no", "transaction_id", "currency"]
 LABELS = st.sampled_from(["", "1", "10", "2", "A", "a", "Ä", "é", "😀", "\uffee"])
