@@ -14,7 +14,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
-from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, Protocol, Self, TypeVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -267,7 +266,6 @@ def number_problem(value: object, *, may_be_zero: bool = False) -> str:
     return "" if value > 0 else "is not more than zero"
 
 
-@cache
 def _iso_decimals(currency: str) -> int | None:
     try:
         return exponent(currency)
