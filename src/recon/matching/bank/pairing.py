@@ -502,18 +502,15 @@ class _Work:
             if len(payouts) >= SEVERAL:
                 bank, currency, _ = key
                 alike = worth.get((bank, currency, sum(one.paid for one in payouts)), ())
-                fits[key] = [one for one in alike if self._is_sum(one, payouts)]
+                fits[key] = [
+                    one
+                    for one in alike
+                    if one.value_on <= payouts[0].due_on and self._in_time(one, payouts[0])
+                ]
         times = Counter(one for several in fits.values() for one in several)
         for key in sorted(fits):
             if len(fits[key]) == 1 and times[fits[key][0]] == 1:
                 self.add(evaluate(fits[key], days[key], rules=self.rules))
-
-    def _is_sum(self, receipt: Receipt, payouts: Sequence[Payout]) -> bool:
-        return (
-            receipt.worth(payouts[0].currency) == sum(one.paid for one in payouts)
-            and receipt.value_on <= payouts[0].due_on
-            and self._in_time(receipt, payouts[0])
-        )
 
     def by_amount(self, free: Sequence[Receipt]) -> None:
         """(4): as many entries as payouts of one amount, each within its time."""
@@ -522,13 +519,10 @@ class _Work:
             pairs = [*zip(payouts, receipts, strict=False)]
             if len(payouts) == len(receipts) and all(self._fits(two, one) for one, two in pairs):
                 for payout, receipt in pairs:
-                    self._matched_by_amount(payout, receipt)
+                    finding = evaluate([receipt], [payout], rules=self.rules)
+                    self.add(replace(finding, by_amount=True))
             else:
                 self._doubt(payouts, receipts)
-
-    def _matched_by_amount(self, payout: Payout, receipt: Receipt) -> None:
-        finding = evaluate([receipt], [payout], rules=self.rules)
-        self.add(replace(finding, by_amount=True))
 
     def _doubt(self, payouts: Sequence[Payout], receipts: Sequence[Receipt]) -> None:
         """Mark the payouts as unclear; their common difference is on the first one."""

@@ -82,16 +82,16 @@ def classified_entries(sources: Sources) -> Bools:
         return marks
     named = {_key(row, name) for row in _instructed(sources.instructions) for name in row["names"]}
     rows = [*records(ledger, rows=np.flatnonzero(marks), names=_ENTRY)]
-    ours = {_key(row, row["entry_id"]) for row in rows if _is_named(row, named=named)}
+    ours = {
+        _key(row, row["entry_id"])
+        for row in rows
+        if any(_key(row, row[name]) in named for name in _NAMED_BY if row[name])
+    }
     marks[marks] = [
         _key(row, row["entry_id"]) in ours or _key(row, row["reverses_entry_id"]) in ours
         for row in rows
     ]
     return marks
-
-
-def _is_named(row: Mapping[Any, Any], *, named: set[Key]) -> bool:
-    return any(_key(row, row[name]) in named for name in _NAMED_BY if row[name])
 
 
 def payouts_of(sources: Sources, *, classified: Bools) -> Payouts:
@@ -103,7 +103,8 @@ def payouts_of(sources: Sources, *, classified: Bools) -> Payouts:
         row["set"] = numbers.setdefault(_key(row, row["name"]), len(numbers))
         for name in row["names"]:
             names.setdefault(_key(row, name), row["set"])
-    instructed = np.full(_length(sources.instructions), -1, dtype=np.intp)
+    moves = sources.instructions
+    instructed = np.full(0 if moves is None else len(moves), -1, dtype=np.intp)
     for row in rows:
         instructed[row["row"]] = row["set"]
     booked = _booked(sources.ledger, classified=classified, numbers=numbers, names=names)
@@ -164,7 +165,7 @@ def _instructed(instructions: pd.DataFrame | None) -> Iterator[dict[str, Any]]:
             cells[name] for name in ("request_id", "transaction_id", "instruction_id", "order_no")
         )
         yield {
-            **_place(cells),
+            **{name: cells[name] for name in ("merchant_id", "account_id", "currency")},
             "row": int(row),
             "amount": cells["amount"],
             "at": int(since),
@@ -205,9 +206,9 @@ def _booked(
     names: Mapping[Key, int],
 ) -> Rows:
     """Return the set of every compared entry; entries that name no payout get sets of their own."""
-    entry_of = np.full(_length(ledger), -1, dtype=np.intp)
     if ledger is None:
-        return entry_of
+        return np.zeros(0, dtype=np.intp)
+    entry_of = np.full(len(ledger), -1, dtype=np.intp)
     rows = np.flatnonzero(classified)
     entries = [*records(ledger, rows=rows, names=(*_ENTRY, "currency"))]
     for row, cells in zip(rows, entries, strict=True):
@@ -241,13 +242,5 @@ def _items(rows: list[dict[str, Any]]) -> Arrays:
     return Arrays({**columns, "row": np.arange(len(rows))}, size=len(rows))
 
 
-def _place(cells: Mapping[Any, Any]) -> dict[str, Any]:
-    return {name: cells[name] for name in ("merchant_id", "account_id", "currency")}
-
-
 def _key(row: Mapping[Any, Any], name: str) -> Key:
     return row["merchant_id"], row["account_id"], name
-
-
-def _length(frame: pd.DataFrame | None) -> int:
-    return 0 if frame is None else len(frame)
