@@ -36,7 +36,7 @@ from recon.model.uptime import give_back
 from recon.privacy.own_files import folder_for_now, make_folder
 from recon.proof.buckets import SECTIONS, BucketFigures, BucketRows, ComparedBucket, counted
 from recon.proof.items import every_item, sides_of
-from recon.proof.ledger_bridge import LedgerSteps, ledger_steps
+from recon.proof.ledger_bridge import ledger_steps
 from recon.proof.night_tables import compared_tables, input_tables, result_tables
 from recon.proof.totals_in_sql import control_totals
 from recon.proof.verdict import (
@@ -220,7 +220,6 @@ def proven(
     sources: Sources,
     rules: Rules,
     previous: Previous | None = None,
-    ledger_sums: LedgerSteps | None = None,
     account: tuple[str, str] = ("", ""),
 ) -> Reconciliation:
     """Prove a result in memory: write its files to a temporary folder and compute the totals there.
@@ -230,10 +229,9 @@ def proven(
         sources: the compared sources.
         rules: the rules of the comparison.
         previous: what an earlier run left open.
-        ledger_sums: every step of the ledger's money; None: that of the sources.
         account: merchant and account; blank where there may be several.
     """
-    steps = ledger_steps(sources, rules=rules) if ledger_sums is None else ledger_sums
+    steps = ledger_steps(sources, rules=rules)
     small = compared_tables(
         sources, rules=rules, previous=previous, ledger_sums=steps, account=account
     )

@@ -51,18 +51,15 @@ def refuse_beyond_sums(sources: Sources, *, parts: Sums | None = None) -> None:
 
 def sums_of_amounts(sources: Sources) -> Sums:
     """Return the sum of absolute amounts of every column."""
-    frames = {source: _by_themselves(getattr(sources, source)) for source in _COLUMNS}
+    frames = {source: getattr(sources, source) for source in _COLUMNS}
+    # Summed settlement lines were checked where they were read.
+    single = {source: one_by_one(each) for source, each in frames.items() if each is not None}
     return {
         (source, name): _without_signs(amounts_of(frame[name]))
-        for source, frame in frames.items()
-        if frame is not None and not frame.empty
+        for source, frame in single.items()
+        if not frame.empty
         for name in _COLUMNS[source]
     }
-
-
-def _by_themselves(frame: pd.DataFrame | None) -> pd.DataFrame | None:
-    """Return single lines only: summed settlement lines were checked where they were read."""
-    return None if frame is None else one_by_one(frame)
 
 
 def _without_signs(amounts: Ints) -> int:

@@ -24,19 +24,14 @@ def added(*parts: Mapping[AccountKey, int]) -> dict[AccountKey, int]:
 
 def counts(frame: pd.DataFrame) -> dict[AccountKey, int]:
     """Return the number of rows per account and currency."""
-    return _by_account(frame.groupby(ACCOUNT_CURRENCY).size())
+    by_account: dict[Any, int] = frame.groupby(ACCOUNT_CURRENCY).size().to_dict()
+    return by_account
 
 
 def sums(frame: pd.DataFrame, *, column: str = "amount") -> dict[AccountKey, int]:
     """Return the sum of a column per account and currency; blanks count as 0."""
-    return _by_account(frame.groupby(ACCOUNT_CURRENCY)[column].sum())
-
-
-def _by_account(sums: "pd.Series[int]") -> dict[AccountKey, int]:
-    by_account: dict[Any, int] = sums.to_dict()
-    return {
-        (merchant, account, currency): n for (merchant, account, currency), n in by_account.items()
-    }
+    by_account: dict[Any, int] = frame.groupby(ACCOUNT_CURRENCY)[column].sum().to_dict()
+    return by_account
 
 
 def paired(
