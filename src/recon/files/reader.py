@@ -12,7 +12,7 @@ failed.
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import IO, Any, Generic, NamedTuple, TypeVar
@@ -232,13 +232,6 @@ def bank_file(path: Path, *, rules: Rules, layout: FileLayout = STANDARD) -> Ite
         yield BankRead(read.facts, lambda: (frame[columns] for frame in entries()))
 
 
-class InstructionFacts(NamedTuple):
-    """An instruction file, which is small: its rows are facts, with payouts not encrypted yet."""
-
-    file: InstructionFile
-    private: str
-
-
 def instructions(
     rows: IO[bytes],  # noqa: ARG001 - its rows are facts
     *,
@@ -246,25 +239,24 @@ def instructions(
     keep: bool,
     layout: FileLayout,
     **how: Any,
-) -> InstructionFacts:
-    """Task: read an instruction file; `how`: see `instruction_file_of`."""
+) -> InstructionFile:
+    """Task: read an instruction file, its payees in clear; `how`: see `instruction_file_of`."""
     file = read_bytes(path)
     read = instruction_file_of(file, layout=layout, **how)
     private = private_content(raw_of(file, wanted=EveryColumn(), layout=layout)) if keep else ""
-    return InstructionFacts(read, private)
+    return replace(read, private=private)
 
 
 def instruction_file(
     path: Path, *, seal: Seal | None, keep: bool = False, **how: Any
-) -> InstructionFacts:
-    """Read an instruction file and encrypt its payees; also return why it must not be archived.
+) -> InstructionFile:
+    """Read an instruction file and encrypt its payees.
 
     `how`: rules, review_flags, layout and interface, see `instruction_file_of`.
     """
     with file_reader().read(path, instructions, path=path, keep=keep, **how) as read:
-        facts: InstructionFacts = read.facts
-    # Here, and not in the reader process, which is never given a key.
-    return facts._replace(file=sealed(facts.file, seal=seal))
+        # Here, and not in the reader process, which is never given a key.
+        return sealed(read.facts, seal=seal)
 
 
 def refused_rows(

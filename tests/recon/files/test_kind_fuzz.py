@@ -123,7 +123,7 @@ def _settlement(path: Path) -> tuple[list[Any], Any, Any]:
 
 def _instructions(path: Path) -> tuple[list[Any], Any, Any]:
     how = {"seal": SEAL, "review_flags": frozenset({"1"}), "layout": STANDARD}
-    read = instruction_file(path, rules=RULES, **how, keep=True).file
+    read = instruction_file(path, rules=RULES, **how, keep=True)
     rows = [{**row, "kind": row["action"], "reason": row["action_reason"]} for row in read.actions]
     return rows, read.source_file, read.rejects
 

@@ -225,6 +225,8 @@ class InstructionFile:
     rejects: tuple[Reject, ...]
     source_file: SourceFile
     ignored_columns: tuple[str, ...] = ()
+    private: str = ""
+    """Why it must not be archived; also "" if it is not to be archived."""
     payouts: Mapping[int, ReadPayout] = field(default_factory=dict, repr=False)
     """Position in `actions` -> a payout that is not encrypted yet."""
 
@@ -294,7 +296,7 @@ def instruction_file_of(
     closed = {at: payouts[n] for at, n in enumerate(table.rows.tolist()) if n in payouts}
     ignored = tuple(name for name in table.ignored_columns if name not in PAYOUT_COLUMNS)
     actions = tuple(map(_action, _rows(table.frame)))
-    return InstructionFile(actions, rejects, table.source_file, ignored, closed)
+    return InstructionFile(actions, rejects, table.source_file, ignored, payouts=closed)
 
 
 def sealed(read: InstructionFile, *, seal: Seal | None) -> InstructionFile:

@@ -276,7 +276,7 @@ class OrderInbox(DeclaredInbox[SourceFile | None]):
 
     def _take_instructions(self, path: Path) -> SourceFile | None:
         settings = self.environment.settings
-        read, why = instruction_file(
+        read = instruction_file(
             path,
             rules=settings.rules,
             seal=Seal(settings.seal_key) if settings.seal_key else None,
@@ -286,7 +286,7 @@ class OrderInbox(DeclaredInbox[SourceFile | None]):
             keep=self.account.archive is not None,
         )
         source = read.source_file
-        self._archive(path, source, why=why)
+        self._archive(path, source, why=read.private)
         with self.environment.store.writing(turn=Turn.ORDERS) as connection:
             is_known, copy = self._known_copy(connection, source.name, sha256=source.sha256)
             if is_known:

@@ -141,7 +141,7 @@ def check_file(path: Path, *, account: AccountSettings, settings: FileSettings) 
             review_flags=settings.gateway.review_flags,
             interface=settings.interface,
             layout=layout,
-        ).file
+        )
         return CheckedFile(
             source=instructions.source_file,
             layout=pattern,

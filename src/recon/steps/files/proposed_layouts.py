@@ -188,7 +188,7 @@ def checked(path: Path, layout: FileLayout, rules: Rules, *, schema: TableSchema
                 return Checked(facts.source_file, (), "", bank.source.entries, facts.statements)
         if schema is INSTRUCTION_FILE:
             how: dict[str, Any] = {"rules": rules, "review_flags": _REVIEW_FLAGS}
-            file = instruction_file(path, seal=None, layout=layout, **how).file
+            file = instruction_file(path, seal=None, layout=layout, **how)
             return Checked(file.source_file, file.rejects)
         frame, read = plain_table(path, schema=schema, rules=rules, layout=layout)
         return Checked(read.source_file, read.rejects, "", frame)

@@ -73,7 +73,7 @@ def test_an_instruction_file_is_the_same_and_its_payee_comes_back_sealed(tmp_pat
     seal = Seal(SecretStr(Fernet.generate_key().decode()))
     how: Any = {"rules": RULES, "review_flags": frozenset({"1"}), "layout": STANDARD}
     how["interface"] = load_file_settings({}).interface
-    far, private = instruction_file(path, **how, seal=seal, keep=True)
+    far = instruction_file(path, **how, seal=seal, keep=True)
     near = sealed(instruction_file_of(read_bytes(path), **how), seal=seal)
     opened = [
         [{**row, "sealed": row["sealed"] and seal.open(row["sealed"])} for row in read.actions]
@@ -83,7 +83,7 @@ def test_an_instruction_file_is_the_same_and_its_payee_comes_back_sealed(tmp_pat
     assert (far.rejects, far.source_file) == (near.rejects, near.source_file)
     assert "DE89370400440532013000" in str(opened)
     assert "DE89370400440532013000" not in json.dumps([dict(row) for row in far.actions])
-    assert "bank details" in private
+    assert "bank details" in far.private
     there = rows_to_mend(path, instructs=True, **how)
     assert there == refused_rows(io.BytesIO(), path=path, instructs=True, **how) != []
 

@@ -23,7 +23,8 @@ from pydantic import SecretStr
 from recon.config.file_layouts import STANDARD
 from recon.config.rules import Rules
 from recon.files import reader as doors
-from recon.files.reader import InstructionFacts, instructions
+from recon.files.kinds.instruction_file import InstructionFile
+from recon.files.reader import instructions
 from recon.files.reader_process import (
     MIB,
     OWN_VARIABLES,
@@ -320,13 +321,13 @@ def halved(secret: bytes) -> list[str]:
     return [secret[:HALF_BYTES].hex(), secret[HALF_BYTES:].hex()]
 
 
-def instructions_and_what_is_held(rows: IO[bytes], *, path: Path, **how: Any) -> InstructionFacts:
+def instructions_and_what_is_held(rows: IO[bytes], *, path: Path, **how: Any) -> InstructionFile:
     """The reader's task, then the names of the secrets that this process has in its memory."""
     facts = instructions(rows, path=path, **how)
     halves = json.loads((path.parent / HALVES).read_text())
     looked_for = {name: [bytes.fromhex(half) for half in pair] for name, pair in halves.items()}
     held = {name for name, pair in looked_for.items() if _is_in_memory(*pair)}
-    return facts._replace(private=",".join(sorted(held)))
+    return replace(facts, private=",".join(sorted(held)))
 
 
 def _is_in_memory(first: bytes, second: bytes) -> bool:
@@ -381,9 +382,9 @@ def test_the_process_that_reads_instructions_holds_no_key(tmp_path, monkeypatch)
     monkeypatch.setattr(doors, "instructions", instructions_and_what_is_held)
     seal = Seal(SecretStr(key.decode()))
     how: Any = {"rules": Rules(), "review_flags": frozenset({"1"}), "layout": STANDARD}
-    read, held = doors.instruction_file(path, **how, seal=seal)
+    read = doors.instruction_file(path, **how, seal=seal)
     reader.close()
 
-    assert held == "payee"
+    assert read.private == "payee"
     assert [name for name, secret in secrets.items() if secret in requests[0]] == []
     assert IBAN in seal.open(read.actions[0]["sealed"])
