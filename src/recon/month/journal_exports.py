@@ -362,11 +362,8 @@ def _of_month(
     account = run.account
     with environment.store.reading() as connection:
         closed = closed_months.state_of(connection, account, month=month.name).closed
-        nights = runs.last_finished(connection, account)
-    is_played = any(
-        month.first <= day <= month.last and night.mode is Mode.LIVE
-        for day, night in nights.items()
-    )
+        nights = runs.live_nights(connection, account)
+    is_played = any(month.first <= day <= month.last for day in nights)
     by_period = f"`recon journals --period {month.name}`"
     if closed is not None:
         for name in _sealed(closed, result=result, month=month, environment=environment):

@@ -37,7 +37,7 @@ from recon.steps.runtime.identity import Person, decide, names_of, waiting_on
 from recon.steps.runtime.night_folder import storage_at
 from recon.store import Connection
 from recon.store.database import history
-from recon.store.database.night_lock import closing_lock
+from recon.store.database.night_lock import CLOSING_SPACE, account_lock
 from recon.store.nights import runs
 from recon.store.nights.sign_off_rows import ROLES
 from recon.store.people import closed_months
@@ -188,7 +188,7 @@ class _Signing:
         )
         ordered = tuple(sorted(names, key=lambda name: ROLES.index(name.role)))
         try:
-            with closing_lock(store, account):
+            with account_lock(store, account, space=CLOSING_SPACE):
                 with store.reading() as connection:
                     self._refuse_changed(connection)
                 sealed = write_close_folder(

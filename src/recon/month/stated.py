@@ -33,7 +33,6 @@ from recon.matching.cash.batches import Batch, left_of_batches, left_of_reserves
 from recon.matching.frames.arrays import texts_for
 from recon.model.business_date import BusinessMonth, Grace, midnight
 from recon.model.errors import ReconError, UsageError
-from recon.model.nights import Mode
 from recon.model.terms import SourceKind, Verdict
 from recon.model.uptime import give_back
 from recon.month.statement import (
@@ -151,8 +150,7 @@ def stated_month(
         ReconError: DuckDB failed or reached a limit: nothing is stated.
     """
     with environment.store.reading() as connection:
-        finished = runs.last_finished(connection, account)
-        live = {day: run for day, run in finished.items() if run.mode is Mode.LIVE}
+        live = runs.live_nights(connection, account)
         held = {*runs.not_proven(connection, account)}
         read = _read(live, month=month, account=account)
         sealed = [sealed_night(connection, run, environment=environment) for run in read]

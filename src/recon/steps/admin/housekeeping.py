@@ -29,7 +29,6 @@ from recon.model.errors import (
     ReconError,
     UsageError,
 )
-from recon.model.nights import Mode
 from recon.notify.night_log import LOG_VARIABLE
 from recon.steps.admin.verify import forgotten_folders, night_files
 from recon.steps.runtime.closed_folders import close_problems
@@ -311,7 +310,7 @@ class _Nights:
 
     def _refuse_open(self, connection: Connection, run: Run) -> None:
         """Refuse a night if the newest still shows one of its breaks or orders as open."""
-        nights = _live(connection, run)
+        nights = runs.live_nights(connection, run)
         newest = StoredResult(connection, nights[max(nights)].run_id, self.environment)
         frames = newest.frames("breaks", "movements")
         shown, reopened = frames["breaks"], frames["movements"]["reopens"]
@@ -335,7 +334,7 @@ class _Nights:
         name, month = "/".join(run.account), month_of(run.business_date)
         if not is_closed(run.business_date):
             yield f"{month} of {name} is not closed (`recon close {month}`)"
-        after = [day for day in _live(connection, run) if day > run.business_date]
+        after = [day for day in runs.live_nights(connection, run) if day > run.business_date]
         if not after or not is_closed(min(after)):
             yield f"nights of {name} from {run.business_date} on are read by what is open"
         if any(out.run_id == run.run_id for out in journal_rows.not_seen_in_ledger(connection)):
@@ -367,12 +366,6 @@ def _unsafe(connection: Connection, *, environment: Environment) -> str:
         "",
     )
     return f"{problem}: `recon verify`" if problem else ""
-
-
-def _live(connection: Connection, run: Run) -> dict[date, Run]:
-    """Return the finished live nights of a run's account, by business date."""
-    finished = runs.last_finished(connection, run)
-    return {day: each for day, each in finished.items() if each.mode is Mode.LIVE}
 
 
 def _going(connection: Connection, run: Run, environment: Environment) -> dict[str, int]:

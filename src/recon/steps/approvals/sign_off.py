@@ -317,13 +317,13 @@ def _nights_of(
     """Yield the days of one account, in order."""
     now, rules = environment.clock(), environment.settings.rules
     today = now.date()
-    finished = runs.last_finished(connection, account)
+    nights = runs.live_nights(connection, account)
     for day in days:
         night = newest.get((*account, day))
         if night is not None:
             yield _night_of(connection, night, environment=environment)
             continue
-        status = missed_without_a_run(day, nights=finished, rules=rules, now=now)
+        status = missed_without_a_run(day, nights=nights, rules=rules, now=now)
         waits = (today - day).days if status == MISSING else 0
         yield Night(*account, day, "", status, (), "", waits)
 

@@ -39,7 +39,7 @@ from recon.matching.bank.receipts import lists_of_ours, stored_of_parts
 from recon.matching.frames.bank_sources import DETAILS, BankSource, no_entries
 from recon.model.business_date import BusinessCalendar
 from recon.model.errors import SourceMissingError, SourceUnreadableError
-from recon.model.nights import Account, Mode, StepSummary
+from recon.model.nights import Account, StepSummary
 from recon.model.step_progress import Way
 from recon.model.terms import SourceFile, SourceKind
 from recon.privacy.shown_text import shown_name
@@ -321,11 +321,11 @@ def left_for_later(read: OrderRead, *, run: Run, environment: Environment) -> st
     day = run.business_date
     following = _business_day(day + timedelta(days=1), calendar=calendar)
     with environment.store.reading() as connection:
-        night = runs.last_finished(connection, run).get(day)
+        has_night = day in runs.live_nights(connection, run)
         files = [file for file, _ in order_rows.files_of_night(connection, run)]
     # Whether a finished live night of this date had an order file already.
     names = {file.name for file in files if file.kind is SourceKind.ORDERS and file.rows_accepted}
-    had_file = night is not None and night.mode is Mode.LIVE and bool(names)
+    had_file = has_night and bool(names)
     same_name = read.facts.source_file.name in names
     if same_name or not (had_file or calendar.closes_at(following) <= now):
         return ""

@@ -199,7 +199,7 @@ def _watched(merchant_id: str, account_id: str, *, environment: Environment) -> 
     account = (merchant_id, account_id)
     with environment.store.reading() as connection:
         newest = runs.newest_live(connection, account)
-        finished = runs.last_finished(connection, account)
+        nights = runs.live_nights(connection, account)
         unproven = held_nights(connection, account, environment=environment)
     rules, now = environment.settings.rules, environment.clock()
     end, stalled = None, ""
@@ -213,19 +213,18 @@ def _watched(merchant_id: str, account_id: str, *, environment: Environment) -> 
         newest=newest,
         end=end,
         stalled=stalled,
-        missed=tuple(_missed(finished, rules=rules, now=now)) if newest else (),
+        missed=tuple(_missed(nights, rules=rules, now=now)) if newest else (),
         unproven=tuple(unproven),
     )
 
 
 def _missed(nights: Mapping[date, Run], *, rules: Rules, now: datetime) -> Iterator[date]:
     """Yield days that are due without a finished live night; none is due before the first one."""
-    live = {day: night for day, night in nights.items() if night.mode is Mode.LIVE}
     calendar = rules.business_calendar
     today = calendar.local_date(now)
     for back in range(LOOKED_BACK_DAYS, -1, -1):
         day = today - timedelta(days=back)
-        if not live or day in live or day < min(live):
+        if not nights or day in nights or day < min(nights):
             continue
         status = missed_without_a_run(day, nights=nights, rules=rules, now=now)
         if status == MISSING and calendar.closes_at(day) + MISSED_AFTER <= now:

@@ -226,11 +226,7 @@ def refuse_part(connection: Connection, request: NightRequest, *, part: Part) ->
     """
     if part is Part.QUERY or (part is not Part.INGEST and request.mode is Mode.DRY_RUN):
         return
-    done = [
-        night.business_date
-        for night in runs.last_finished(connection, request).values()
-        if night.mode is Mode.LIVE and night.business_date >= request.business_date
-    ]
+    done = [day for day in runs.live_nights(connection, request) if day >= request.business_date]
     if done:
         msg = (
             f"the night of {max(done)} is finished, and its workbook would not show what {part} "
@@ -386,9 +382,8 @@ class Moved:
 def next_night(account: tuple[str, str], *, last_closed: date, environment: Environment) -> date:
     """Return the business date of the next night, to which files that arrive now belong."""
     with environment.store.reading() as connection:
-        nights = runs.last_finished(connection, account)
-    live = [day for day, night in nights.items() if night.mode is Mode.LIVE]
-    return max(last_closed, *(day + timedelta(days=1) for day in live)) if live else last_closed
+        live = runs.live_nights(connection, account)
+    return max([last_closed, *(day + timedelta(days=1) for day in live)])
 
 
 def moved_since(run_id: str, *, environment: Environment) -> tuple[Moved, ...]:

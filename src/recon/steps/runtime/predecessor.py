@@ -83,7 +83,7 @@ def stated_of_predecessor(connection: Connection, request: NightRequest, *, rule
     """
     if request.mode is not Mode.LIVE:
         return ""
-    nights = _live(runs.last_finished(connection, request))
+    nights = [*runs.live_nights(connection, request)]
     saved = runs.stated_of_predecessor(connection, request)
     earlier = [day for day in nights if day < request.business_date]
     if not earlier:
@@ -117,25 +117,20 @@ def missed_without_a_run(
 
     Args:
         day: A day for which the account has no run.
-        nights: The account's finished nights by business date.
+        nights: The account's finished live nights, earliest business date first.
         rules: Business days, and the account's opening date.
         now: A day that is still open has no night yet.
     """
-    live = _live(nights)
-    opening = rules.window.opening_date or (live[0] if live else None)
+    opening = rules.window.opening_date or next(iter(nights), None)
     if opening is not None and day < opening:
         return BEFORE_OPENING
     if not rules.business_calendar.is_business_day(day):
         return NO_BUSINESS_DAY
     if rules.business_calendar.closes_at(day) > now:
         return STILL_OPEN
-    later = next((night for night in live if night > day), None)
+    later = next((night for night in nights if night > day), None)
     predecessor = "" if later is None else nights[later].predecessor
     return predecessor if predecessor.startswith(SKIPPED) else MISSING
-
-
-def _live(nights: Mapping[date, Run]) -> list[date]:
-    return sorted(day for day, night in nights.items() if night.mode is Mode.LIVE)
 
 
 def _first(request: NightRequest, *, saved: str, nights: list[date], rules: Rules) -> str:

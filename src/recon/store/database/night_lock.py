@@ -106,24 +106,13 @@ HOLDER_GONE_MS = 2_000
 
 
 @contextmanager
-def account_lock(store: Store, owner: Owner) -> Iterator[None]:
-    """Hold the lock of an account.
+def account_lock(store: Store, owner: Owner, *, space: int = LOCK_SPACE) -> Iterator[None]:
+    """Hold the lock of an account; that of CLOSING_SPACE lets its nights run on.
 
     Raises:
         NightHeldError: Another process holds it.
     """
-    with _lock(store, LOCK_SPACE, of=owner):
-        yield
-
-
-@contextmanager
-def closing_lock(store: Store, owner: Owner) -> Iterator[None]:
-    """Hold the lock for closing a month of an account; nightly runs may continue.
-
-    Raises:
-        NightHeldError: Another process holds it.
-    """
-    with _lock(store, CLOSING_SPACE, of=owner):
+    with _lock(store, space, of=owner):
         yield
 
 

@@ -418,6 +418,12 @@ def last_finished(connection: Connection, owner: Owner) -> dict[date, Run]:
     return {each.business_date: each for each in select_runs(connection, *evaluated, order=order)}
 
 
+def live_nights(connection: Connection, owner: Owner) -> dict[date, Run]:
+    """Return an account's newest finished live run by business date, earliest date first."""
+    finished = sorted(last_finished(connection, owner).items())
+    return {day: night for day, night in finished if night.mode is Mode.LIVE}
+
+
 def of_night(connection: Connection, request: NightRequest) -> Run | None:
     """Return the newest live run of a whole night; None if it never ran."""
     night = run.c.business_date == request.business_date
@@ -444,8 +450,7 @@ def later(connection: Connection, earlier: Run) -> str:
 
 def any_finished_since(connection: Connection, owner: Owner, *, since: datetime) -> bool:
     """Return whether a whole live night that started after an instant has finished."""
-    nights = last_finished(connection, owner).values()
-    return any(night.mode is Mode.LIVE and night.started_at > since for night in nights)
+    return any(night.started_at > since for night in live_nights(connection, owner).values())
 
 
 def unfinished(connection: Connection) -> list[Run]:

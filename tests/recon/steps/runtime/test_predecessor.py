@@ -145,7 +145,7 @@ def test_a_day_without_a_night_says_why(store):
     ran(store, "2026-11-19", mode=Mode.DRY_RUN)
     ran(store, "2026-11-20", said="skipped: the machine was away")
     with store.reading() as connection:
-        nights = runs.last_finished(connection, ("100042", "100042001"))
+        nights = runs.live_nights(connection, ("100042", "100042001"))
     days = ["2026-11-16", "2026-11-18", "2026-11-19", "2026-11-21", "2026-11-23"]
 
     def standings(**account: object) -> list[str]:
