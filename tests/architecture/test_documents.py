@@ -2,7 +2,6 @@
 
 import re
 import subprocess
-from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from pathlib import Path
 
@@ -81,27 +80,27 @@ GLOSSARY_TERMS = [
 ]
 
 
-def from_root(path: Path) -> str:
+def from_root(path):
     """The path as people name it."""
     return str(path.relative_to(ROOT))
 
 
-def text_of(name: str) -> str:
+def text_of(name):
     """One document, whole."""
     return (ROOT / name).read_text(encoding="utf-8")
 
 
-def words_in(text: str) -> int:
+def words_in(text):
     """How many words a page has, counted as `wc -w` counts them."""
     return len(text.split())
 
 
-def missing_words(words: Iterable[str], text: str) -> list[str]:
+def missing_words(words, text):
     """Words that stand nowhere in a document as code or between word boundaries."""
     return [word for word in words if not re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", text)]
 
 
-def broken_links(document: Path) -> Iterator[str]:
+def broken_links(document):
     """Relative links that lead to no file, or to no heading of it."""
     for target in re.findall(r"\]\(([^)\s]+)\)", document.read_text(encoding="utf-8")):
         name, _, heading = target.partition("#")
@@ -112,25 +111,25 @@ def broken_links(document: Path) -> Iterator[str]:
             yield f"{document.name}: {target}"
 
 
-def headings_of(document: Path) -> set[str]:
+def headings_of(document):
     """The headings of a page as links name them."""
     lines = re.findall(r"^#+ (.*)$", document.read_text(encoding="utf-8"), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", line.lower()).replace(" ", "-") for line in lines}
 
 
-def missing_modules(text: str) -> list[str]:
+def missing_modules(text):
     """Python files that a document names and that are not there."""
     named = re.findall(r"`([\w/]+/\w+\.py)(?:::\w+)?`", text)
     houses = (ROOT, ROOT / "src", ROOT / "src/recon")
     return [name for name in named if not any((house / name).exists() for house in houses)]
 
 
-def command_names(app: typer.Typer) -> list[str]:
+def command_names(app):
     """Every command people can type, as `recon db upgrade`."""
     return sorted(_walk(typer.main.get_command(app), ["recon"]))
 
 
-def _walk(command: object, words: list[str]) -> Iterator[str]:
+def _walk(command, words):
     commands = getattr(command, "commands", None)
     if commands is None:
         yield " ".join(words)
@@ -139,12 +138,12 @@ def _walk(command: object, words: list[str]) -> Iterator[str]:
         yield from _walk(below, [*words, name])
 
 
-def make_targets() -> list[str]:
+def make_targets():
     """Targets of the Makefile that `make help` shows."""
     return re.findall(r"^([a-z-]+):.*##", text_of("Makefile"), re.MULTILINE)
 
 
-def handbook() -> str:
+def handbook():
     """The pages for whoever runs recon, one after the other."""
     return "\n".join(text_of(f"docs/{page}.md") for page in ("OPERATIONS", "REFERENCE"))
 
@@ -291,7 +290,7 @@ def test_every_campaign_says_what_it_is_and_plays_what_is_there():
         assert campaign["says"], name
 
 
-def recipe_of(target: str) -> str:
+def recipe_of(target):
     """What `make` would run for a target."""
     command = ["make", "--dry-run", target]
     return subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout

@@ -1,19 +1,18 @@
 """Each test can fail: it expects something, and nothing stands in for the wire."""
 
 import ast
-from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 EXPECTING_WORDS = ("assert", "raises(", "pytest.fail(")
 
 
-def from_root(path: Path) -> str:
+def from_root(path):
     """The path as people name it."""
     return str(path.relative_to(ROOT))
 
 
-def imported_names(tree: ast.Module) -> set[str]:
+def imported_names(tree):
     """Dotted names of all that a file imports: `a.b` and `a.b.c` of `from a.b import c`."""
     found: set[str] = set()
     for node in ast.walk(tree):
@@ -24,7 +23,7 @@ def imported_names(tree: ast.Module) -> set[str]:
     return found
 
 
-def unprovable_tests(path: str, tree: ast.Module) -> Iterator[str]:
+def unprovable_tests(path, tree):
     """Tests without an expectation, their own or that of a function they call."""
     functions = {
         node.name: node
@@ -40,12 +39,12 @@ def unprovable_tests(path: str, tree: ast.Module) -> Iterator[str]:
             yield f"{path}:{node.lineno} {name} expects nothing"
 
 
-def _expects(node: ast.AST) -> bool:
+def _expects(node):
     text = ast.unparse(node)
     return any(word in text for word in EXPECTING_WORDS)
 
 
-def mocked_modules(tree: ast.Module) -> set[str]:
+def mocked_modules(tree):
     """Libraries that replace the wire; what a test of money must show happens on it."""
     roots = {name.partition(".")[0] for name in imported_names(tree)}
     return roots & {"respx", "pytest_httpx", "responses", "pytest_mock"} | (

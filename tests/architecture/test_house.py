@@ -48,12 +48,12 @@ ARROWS_TOO_MANY = {
 
 
 @pytest.fixture(scope="module")
-def graph() -> grimp.ImportGraph:
+def graph():
     """Who imports whom, as it stands."""
     return grimp.build_graph(*OPTIONS["root_packages"], include_external_packages=True)
 
 
-def is_stored(number: str, graph: grimp.ImportGraph) -> bool:
+def is_stored(number, graph):
     """Whether the graph keeps a contract of pyproject.toml."""
     configure()
     told = CONTRACTS[number]

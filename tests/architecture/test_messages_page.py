@@ -12,14 +12,14 @@ SOURCE = ROOT / "src" / "recon"
 PAGE = (ROOT / "docs" / "MORNING.md").read_text(encoding="utf-8")
 
 
-def quoted() -> list[str]:
+def quoted():
     """The words of each message that the page names, `…` for what differs."""
     section = PAGE.split("### By its first words")[1].split("\n### ")[0]
     heads = re.findall(r"^- ((?:`[^`]+`(?:,\s+)?)+):", section, re.MULTILINE)
     return [words for head in heads for words in re.findall(r"`([^`]+)`", head)]
 
 
-def text_of(node: ast.expr | None) -> str:
+def text_of(node):
     """A text as the source has it, `…` for what is put in."""
     match node:
         case ast.Constant(value=str() as text):
@@ -38,7 +38,7 @@ def test_what_the_page_quotes_is_said_somewhere(words):
 
 
 @cache
-def _everything() -> list[str]:
+def _everything():
     return [
         text
         for path in SOURCE.rglob("*.py")

@@ -5,14 +5,13 @@ What still does stands in a list that only shrinks: a name that is put right lea
 
 import ast
 from collections import defaultdict
-from collections.abc import Iterable
 
 from tests.architecture.test_tidy import modules, parse
 
 CLASSES_YET_TO_BE_RENAMED = frozenset({"Asked", "Limits", "Rows"})
 
 
-def shared_class_names(sources: Iterable[tuple[str, ast.Module]]) -> dict[str, list[str]]:
+def shared_class_names(sources):
     """Public class -> the modules that define it, where they are several."""
     holders = defaultdict(list)
     for path, tree in sources:

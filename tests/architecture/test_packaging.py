@@ -23,7 +23,7 @@ PINS = {
 
 
 @pytest.fixture(scope="module")
-def wheel_names(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+def wheel_names(tmp_path_factory):
     """Names of all files in the wheel, built as a release builds it."""
     folder = tmp_path_factory.mktemp("wheel")
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
@@ -38,7 +38,7 @@ def wheel_names(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 LOCKS = ("requirements.lock", "requirements-dev.lock")
 
 
-def locked_texts(lock: str) -> dict[str, str]:
+def locked_texts(lock):
     """Version of each package of a lock, as it is written."""
     text = (ROOT / lock).read_text("utf-8")
     return dict(
@@ -46,7 +46,7 @@ def locked_texts(lock: str) -> dict[str, str]:
     )
 
 
-def locked_versions() -> dict[str, tuple[int, ...]]:
+def locked_versions():
     """Version of each package that runs as numbers (letters of pre-releases dropped)."""
     return {
         name: tuple(int(part) for part in re.findall(r"\d+", version))
@@ -54,7 +54,7 @@ def locked_versions() -> dict[str, tuple[int, ...]]:
     }
 
 
-def unhashed_entries(text: str) -> list[str]:
+def unhashed_entries(text):
     """Requirements of a lock that are not pinned or carry no hash."""
     joined = re.sub(r"\\\n\s*", " ", text)
     entries = [line for line in joined.splitlines() if line and not line.lstrip().startswith("#")]

@@ -4,11 +4,9 @@ import importlib.util
 import shutil
 import subprocess
 import tomllib
-from collections.abc import Callable
 from datetime import date
 from importlib.metadata import version
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
@@ -20,7 +18,7 @@ DATED = "# Changelog\n\n## [1.2.3] - 2026-12-01\n\n- More.\n\n## [1.2.2] - 2026-
 
 
 @pytest.fixture(scope="module")
-def release() -> ModuleType:
+def release():
     """`.ci/release.py`, which no package holds."""
     spec = importlib.util.spec_from_file_location("release", ROOT / ".ci" / "release.py")
     module = importlib.util.module_from_spec(spec)
@@ -28,7 +26,7 @@ def release() -> ModuleType:
     return module
 
 
-def sources_at(folder: Path) -> Path:
+def sources_at(folder):
     """A copy of what is released, as another person's clone has it: other times, other modes."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     for name in project["tool"]["hatch"]["build"]["targets"]["sdist"]["only-include"]:
@@ -65,10 +63,10 @@ def test_two_builds_and_the_sdist_give_the_same_bytes(release, tmp_path, monkeyp
 
 
 @pytest.fixture
-def checkout(tmp_path: Path) -> Callable[..., Path]:
+def checkout(tmp_path):
     """A committed checkout of a version with a changelog."""
 
-    def made(changelog: str, *, tag: str = "") -> Path:
+    def made(changelog, *, tag=""):
         (tmp_path / "src" / "recon").mkdir(parents=True)
         (tmp_path / "src" / "recon" / "__init__.py").write_text('__version__ = "1.2.3"\n')
         (tmp_path / "CHANGELOG.md").write_text(changelog)

@@ -20,7 +20,7 @@ def test_known_to_fail():
 """
 
 
-def last_words(folder: Path, *, require_all: str) -> tuple[int, str]:
+def last_words(folder, *, require_all):
     """Exit code and output of pytest over both files, under our conftest."""
     (folder / "conftest.py").write_text(CONFTEST.read_text(encoding="utf-8"))
     (folder / "test_module.py").write_text(SKIPPING_MODULE)

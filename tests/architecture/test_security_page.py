@@ -3,7 +3,7 @@
 import ast
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -17,7 +17,7 @@ TESTS_MIN = 120
 """As many tests hold the promises together; none is dropped unnoticed."""
 
 
-def promises(text: str) -> list[str]:
+def promises(text):
     """The promises of the page, by their bold words (a line without any: itself)."""
     (section,) = re.findall(r"^## Promises\n(.*?)^## ", text, re.MULTILINE | re.DOTALL)
     lines = re.findall(r"^- (.*)$", section, re.MULTILINE)
@@ -27,7 +27,7 @@ def promises(text: str) -> list[str]:
     ]
 
 
-def unheld(held: Mapping[str, Sequence[str]], *, root: Path) -> Iterator[str]:
+def unheld(held, *, root):
     """Promises of which a test is not there, or that name none."""
     for promise, tests in held.items():
         if not tests:

@@ -8,7 +8,7 @@ import ast
 import importlib.metadata
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -62,7 +62,7 @@ Rule = Callable[[str, ast.Module], Iterator[str]]
 
 
 @cache
-def modules() -> list[tuple[str, ast.Module]]:
+def modules():
     """Every source module as (path from the root, tree); parsed once for all rules."""
     paths = [path for folder in SOURCE_FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
     return [
@@ -70,21 +70,21 @@ def modules() -> list[tuple[str, ast.Module]]:
     ]
 
 
-def parse(text: str) -> ast.Module:
+def parse(text):
     """The tree of a module, with its text beside it."""
     tree = ast.parse(text)
     tree.text = text  # type: ignore[attr-defined]  # rules about lines read it
     return tree
 
 
-def functions(tree: ast.Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+def functions(tree):
     """Every function and method, nested ones included."""
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield node
 
 
-def terminal_name(node: ast.expr) -> str:
+def terminal_name(node):
     """The last identifier of `a`, `a.b` or `a.b()`; "" for anything else."""
     if isinstance(node, ast.Call):
         return terminal_name(node.func)
@@ -93,7 +93,7 @@ def terminal_name(node: ast.expr) -> str:
     return node.id if isinstance(node, ast.Name) else ""
 
 
-def long_functions(path: str, tree: ast.Module) -> Iterator[str]:
+def long_functions(path, tree):
     """A function fits one screen; a migration is one list of tables, written once."""
     if "/migrations/" in path:
         return
@@ -103,7 +103,7 @@ def long_functions(path: str, tree: ast.Module) -> Iterator[str]:
             yield f"{path}:{node.lineno} {node.name} has {lines} lines"
 
 
-def long_modules(path: str, tree: ast.Module) -> Iterator[str]:
+def long_modules(path, tree):
     """A module can be read in one sitting; a migration is one list of tables, written once."""
     if "/migrations/" in path:
         return
@@ -112,14 +112,14 @@ def long_modules(path: str, tree: ast.Module) -> Iterator[str]:
         yield f"{path} has {lines} lines"
 
 
-def empty_file_names(path: str, tree: ast.Module) -> Iterator[str]:
+def empty_file_names(path, tree):
     """A module is named for what is in it."""
     del tree
     if Path(path).stem in BANNED_FILE_NAMES:
         yield f"{path} has a name that says nothing"
 
 
-def floats_on_money(path: str, tree: ast.Module) -> Iterator[str]:
+def floats_on_money(path, tree):
     """Where amounts are, nothing is a float: no call, no dtype, no annotation.
 
     To ask whether a foreign value is one (`isinstance`) is how it is refused, and allowed. So is
@@ -140,14 +140,14 @@ def floats_on_money(path: str, tree: ast.Module) -> Iterator[str]:
             yield f"{path}:{annotation.lineno} {name} is annotated as a float"
 
 
-def _is_float_type(node: ast.expr) -> bool:
+def _is_float_type(node):
     named = isinstance(node, ast.Name) and node.id == "float"
     text = isinstance(node, ast.Constant) and str(node.value).lower() in FLOAT_DTYPES
     inside = isinstance(node, ast.Dict) and any(_is_float_type(value) for value in node.values)
     return named or text or inside or terminal_name(node) in FLOAT_DTYPES - {"float"}
 
 
-def annotations(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
+def annotations(tree):
     """Every annotated name: arguments, fields, variables and what functions return."""
     for node in ast.walk(tree):
         if isinstance(node, ast.arg) and node.annotation:
@@ -158,7 +158,7 @@ def annotations(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
             yield node.name, node.returns
 
 
-def unverified_connections(path: str, tree: ast.Module) -> Iterator[str]:
+def unverified_connections(path, tree):
     """No way to switch the check of certificates off."""
     for node in ast.walk(tree):
         off = isinstance(node, ast.keyword) and node.arg == "verify"
@@ -171,7 +171,7 @@ def unverified_connections(path: str, tree: ast.Module) -> Iterator[str]:
             yield f"{path}:{node.lineno} switches verification off"
 
 
-def leaky_comparisons(path: str, tree: ast.Module) -> Iterator[str]:
+def leaky_comparisons(path, tree):
     """Signatures are compared in constant time, never by `==`."""
     for node in ast.walk(tree):
         if not isinstance(node, ast.Compare):
@@ -185,12 +185,12 @@ def leaky_comparisons(path: str, tree: ast.Module) -> Iterator[str]:
             yield f"{path}:{node.lineno} compares a signature by =="
 
 
-def _is_literal(node: ast.expr) -> bool:
+def _is_literal(node):
     enum_member = isinstance(node, ast.Attribute) and node.attr.isupper()
     return isinstance(node, ast.Constant) or enum_member
 
 
-def machine_calls(path: str, tree: ast.Module) -> Iterator[str]:
+def machine_calls(path, tree):
     """A night can be replayed: nobody below the outermost callers asks clock, chance or shell."""
     if path.startswith(MAY_ASK_THE_MACHINE):
         return
@@ -204,13 +204,13 @@ def machine_calls(path: str, tree: ast.Module) -> Iterator[str]:
 
 
 @cache
-def taken_names() -> frozenset[str]:
+def taken_names():
     """Names that an import already means: ours, the standard library's, the installed ones'."""
     installed = importlib.metadata.packages_distributions()
     return frozenset({*TOP_LEVEL_PACKAGES, *sys.stdlib_module_names, *installed})
 
 
-def instants_before_their_turn(path: str, tree: ast.Module) -> Iterator[str]:
+def instants_before_their_turn(path, tree):
     """An instant that is written in a turn is told within it, behind whatever it waited for.
 
     Told before, it is older than what others wrote meanwhile, and their order is compared by it.
@@ -235,12 +235,12 @@ def instants_before_their_turn(path: str, tree: ast.Module) -> Iterator[str]:
                 yield f"{path}:{instants[name]} {name} is told before its turn ({node.lineno})"
 
 
-def _terminals(value: ast.expr) -> set[str]:
+def _terminals(value):
     """Names of everything that an expression calls."""
     return {terminal_name(node) for node in ast.walk(value) if isinstance(node, ast.Call)}
 
 
-def shadowing_files(path: str, tree: ast.Module) -> Iterator[str]:
+def shadowing_files(path, tree):
     """A file of flows/ or tasks/ never bears the name of another module.
 
     Started by path, Prefect puts the file's folder first on sys.path: `flows/recon.py` would then
@@ -253,7 +253,7 @@ def shadowing_files(path: str, tree: ast.Module) -> Iterator[str]:
         yield f"{path} would shadow the module {name}"
 
 
-def open_files(path: str, tree: ast.Module) -> Iterator[str]:
+def open_files(path, tree):
     """Files and folders of ours are made in one way, which closes them under any umask."""
     if path == "src/recon/privacy/own_files.py":
         return
@@ -268,7 +268,7 @@ def open_files(path: str, tree: ast.Module) -> Iterator[str]:
             yield f"{path}:{node.lineno} makes a file or folder past privacy.own_files"
 
 
-def untyped_connections(path: str, tree: ast.Module) -> Iterator[str]:
+def untyped_connections(path, tree):
     """Who holds a connection of the database says so: `recon.store` exports the type."""
     for name, annotation in annotations(tree):
         if name == "connection" and ast.unparse(annotation) in {"Any", "object"}:
@@ -278,7 +278,7 @@ def untyped_connections(path: str, tree: ast.Module) -> Iterator[str]:
 ROWS_OF_ANYTHING = re.compile(r"dict\[str, Any\]|Mapping\[Any, Any\]|Row\[Any\]|RowMapping")
 
 
-def untyped_rows(path: str, tree: ast.Module) -> Iterator[str]:
+def untyped_rows(path, tree):
     """What is read of the database leaves the store as a type, so that nobody asks it for more."""
     if not path.startswith("src/recon/store/") or "/migrations/" in path:
         return
@@ -315,7 +315,7 @@ WITHOUT_ROWS = frozenset(
 )
 
 
-def unswept_folders(path: str, tree: ast.Module) -> Iterator[str]:
+def unswept_folders(path, tree):
     """What is laid down for a while stands where a killed process's is swept (`folder_for_now`).
 
     Rows of a night lay in the temporary folder for good.
@@ -332,7 +332,7 @@ WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 """A word of a name, in snake or in camel case."""
 
 
-def words_of_names(path: str, tree: ast.Module) -> Iterator[tuple[int, str, list[str]]]:
+def words_of_names(path, tree):
     """Line, name and its words (and each neighbouring two) of every name that a module uses."""
     yield 1, Path(path).stem, _words(Path(path).stem)
     for node in ast.walk(tree):
@@ -348,12 +348,12 @@ def words_of_names(path: str, tree: ast.Module) -> Iterator[tuple[int, str, list
 
 
 @cache
-def _words(name: str) -> list[str]:
+def _words(name):
     single = [word.lower() for word in WORD.findall(name)]
     return [*single, *map("_".join, pairwise(single))]
 
 
-def idioms(path: str, tree: ast.Module) -> Iterator[str]:
+def idioms(path, tree):
     """No name has an idiom of ours in place of a term; a migration stays as it was."""
     if "/migrations/" in path:
         return
@@ -362,7 +362,7 @@ def idioms(path: str, tree: ast.Module) -> Iterator[str]:
             yield f"{path}:{line} {name} is an idiom: use the field's term"
 
 
-def _of_an_archive(function: ast.expr) -> bool:
+def _of_an_archive(function):
     """A part of a zip archive is no file of the disk."""
     return isinstance(function, ast.Attribute) and "archive" in ast.unparse(function)
 
@@ -457,12 +457,12 @@ GOOD_SNIPPETS: tuple[tuple[Rule, str, str], ...] = (
 )
 
 
-def name_of(value: Rule | str) -> str:
+def name_of(value):
     """A short name of a rule or the beginning of a snippet, for the list of tests."""
     return value[:40].strip() if isinstance(value, str) else value.__name__
 
 
-def findings(rule: Rule, sources: Iterable[tuple[str, ast.Module]]) -> list[str]:
+def findings(rule, sources):
     """Everything one rule has to say about these modules."""
     return [sentence for path, tree in sources for sentence in rule(path, tree)]
 

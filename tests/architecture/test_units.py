@@ -13,7 +13,7 @@ UNITS = DOCS.parent / "config" / "examples" / "systemd"
 CRON = re.compile(r"^```\n\d+ \d+ \* \* \* recon (.*)\n```", re.MULTILINE)
 
 
-def faults_of(units: dict[str, str], *, folder: Path) -> str:
+def faults_of(units, *, folder):
     """What systemd finds wrong with them, where /opt/recon is a program that is there."""
     for name, text in units.items():
         (folder / name).write_text(text.replace("/opt/recon/bin/recon", sys.executable))

@@ -10,7 +10,6 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from urllib.parse import quote
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, Locator, Page
+from playwright.sync_api import Page
 from playwright.sync_api import TimeoutError as NothingHappenedError
 
 from flows import serve
@@ -65,19 +64,19 @@ class Desk:
     api: httpx.Client
     """Of Prefect's server; one for all that is asked of it, with one token."""
 
-    def form(self, name: str, **given: str) -> Page:
+    def form(self, name, **given):
         """The form of a deployment; `given` as a link to it would have it."""
         link = f"{self.url}/deployments/deployment/{self.deployment(name)}/run"
         self.page.goto(f"{link}?parameters={quote(json.dumps(given))}")
         self.page.get_by_role("button", name="Submit").wait_for()
         return self.page
 
-    def field(self, name: str) -> Locator:
+    def field(self, name):
         """The part of a form that asks for one parameter."""
         title = self.page.get_by_text(re.compile(rf"^{name}( |$)"))
         return self.page.locator(".p-label", has=title).last
 
-    def choose(self, name: str, word: str) -> None:
+    def choose(self, name, word):
         """Open a list by the keyboard and take a word of it."""
         self.field(name).locator(".p-label__body button").first.focus()
         self.page.keyboard.press("ArrowDown")
@@ -87,7 +86,7 @@ class Desk:
         options.first.wait_for(state="hidden")
         self.field(name).get_by_text(word, exact=True).first.wait_for()
 
-    def tick(self, name: str, words: str) -> str:
+    def tick(self, name, words):
         """Tick the first box of a list that begins or goes on so; what it says."""
         self.field(name).locator(".p-label__body button").first.focus()
         self.page.keyboard.press("ArrowDown")
@@ -98,11 +97,11 @@ class Desk:
         self.page.keyboard.press("Escape")
         return said
 
-    def write(self, name: str, text: str) -> None:
+    def write(self, name, text):
         """Type into a field."""
         self.field(name).locator("textarea, input").first.fill(text)
 
-    def submitted(self, name: str, *, follow: bool = False) -> dict[str, Any]:
+    def submitted(self, name, *, follow=False):
         """The run that pressing Submit made, when it has ended; `follow` looks on meanwhile."""
         before = {run["id"] for run in self.runs(name)}
         self._pressed(name, before=before)
@@ -121,7 +120,7 @@ class Desk:
             time.sleep(1)
         pytest.fail(f"the run of {name} did not end in {RUN_SECONDS_MAX} s")
 
-    def _pressed(self, name: str, *, before: set[str]) -> None:
+    def _pressed(self, name, *, before):
         """Press Submit, and once more where the page takes no notice, as a person would.
 
         A form of Prefect that is submitted in the blink of a change waits for ever.
@@ -138,7 +137,7 @@ class Desk:
                 return
         pytest.fail(f"the form of {name} took no notice of Submit")
 
-    def refused(self, name: str, words: str, **given: str) -> list[str]:
+    def refused(self, name, words, **given):
         """Submit a form with a wrong value and wait for the words beside it; the runs there are."""
         self.form(name, **given)
         self.page.get_by_role("button", name="Submit").click()
@@ -147,9 +146,7 @@ class Desk:
         self.picture("refused")
         return [run["id"] for run in self.runs(name)]
 
-    def decided(
-        self, name: str, given: dict[str, str], *, choice: tuple[str, str], by: str, tries: int = 4
-    ) -> dict[str, Any]:
+    def decided(self, name, given, *, choice, by, tries=4):
         """The run of a form by which a person decides something.
 
         A code lives for about a minute, and the worker takes its time to start: it is the one that
@@ -170,7 +167,7 @@ class Desk:
             return ended
         return self.decided(name, given, choice=choice, by=by, tries=tries - 1)
 
-    def approved_by_both(self, digest: str) -> tuple[dict[str, Any], tuple[int, int], Any]:
+    def approved_by_both(self, digest):
         """The first person's yes, what had moved after it, and the second person's yes."""
         given = {"list_digest": digest}
         noted = self.decided("approve", given, choice=("decision", "approve"), by="anna")
@@ -181,7 +178,7 @@ class Desk:
             self.decided("approve", given, choice=("decision", "approve"), by="ben"),
         )
 
-    def shown_doubt(self) -> tuple[str, str]:
+    def shown_doubt(self):
         """Let the gateway tell of a refund in doubt; its id and the message, as the page has them.
 
         The page is what `show` left; whoever decides has nothing else.
@@ -197,20 +194,20 @@ class Desk:
         shown = " ".join(line.inner_text().split())
         return doubt.instruction_id, message_beside(doubt, shown=shown)
 
-    def doubt_decided(self) -> list[dict[str, Any]]:
+    def doubt_decided(self):
         """How it ended when each person said that a refund in doubt was carried out."""
         instruction, message = self.shown_doubt()
         said = {"instruction": instruction, "evidence": "the portal shows it", "message": message}
         applied = ("verdict", "applied")
         return [self.decided("resolve", said, choice=applied, by=by)["state"] for by in PEOPLE]
 
-    def fault(self, *rules: dict[str, Any]) -> None:
+    def fault(self, *rules):
         """Replace the gateway's fault plan."""
         address = serve.read_env(self.folder / "demo" / ".env")["RECON_GATEWAY_BASE_URL"]
         faults = f"{address}/_sandbox/faults"
         httpx.post(faults, json={"rules": rules}, timeout=REPLY_SECONDS_MAX).raise_for_status()
 
-    def artifact(self, key: str, *, words: str | re.Pattern[str], picture: str) -> None:
+    def artifact(self, key, *, words, picture):
         """Open the newest artifact of a key, and wait until it shows some words."""
         self.page.goto(f"{self.url}/artifacts/key/{key}")
         self.page.locator('a[href^="/artifacts/artifact/"]').first.click()
@@ -219,7 +216,7 @@ class Desk:
         self.page.get_by_text(words).first.wait_for()
         self.picture(picture)
 
-    def workbook(self) -> Path:
+    def workbook(self):
         """The workbook that the newest artifact names; all other artifacts are opened first."""
         for kind, words in SHOWN.items():
             self.artifact(f"{kind}-100042001", words=words, picture=kind)
@@ -228,34 +225,34 @@ class Desk:
         shown = self.page.get_by_text(named).first.inner_text()
         return self.folder / "demo" / "reports" / named.findall(shown)[0]
 
-    def deployment(self, name: str) -> str:
+    def deployment(self, name):
         """The id of a deployment."""
         found = self._asked("deployments/filter", {})
         return next(str(one["id"]) for one in found if one["name"] == name)
 
-    def runs(self, name: str) -> list[dict[str, Any]]:
+    def runs(self, name):
         """The newest runs of a deployment that somebody started."""
         wanted = {"deployments": {"id": {"any_": [self.deployment(name)]}}, "limit": 50}
         found = self._asked("flow_runs/filter", wanted | {"sort": "START_TIME_DESC"})
         return [run for run in found if not run["auto_scheduled"]]
 
-    def moved(self, kind: str) -> int:
+    def moved(self, kind):
         """How often the gateway did something for us."""
         address = serve.read_env(self.folder / "demo" / ".env")["RECON_GATEWAY_BASE_URL"]
         reply = httpx.get(f"{address}/_sandbox/effects", timeout=REPLY_SECONDS_MAX)
         done = [json.loads(line) for line in reply.raise_for_status().text.splitlines()]
         return sum(one["origin"] == "api" and one["operation"] == kind for one in done)
 
-    def picture(self, name: str) -> None:
+    def picture(self, name):
         """Keep what the page looks like."""
         PICTURES.mkdir(parents=True, exist_ok=True)
         self.page.screenshot(path=PICTURES / f"prefect-{name}.png")
 
-    def _asked(self, path: str, wanted: dict[str, Any]) -> list[dict[str, Any]]:
+    def _asked(self, path, wanted):
         found: list[dict[str, Any]] = self.api.post(path, json=wanted).raise_for_status().json()
         return found
 
-    def sign_in(self) -> None:
+    def sign_in(self):
         """Give the password that `make serve` has printed."""
         self.page.goto(self.url)
         self.page.get_by_placeholder("admin:pass").fill(auth_of(self.folder / "prefect"))
@@ -264,7 +261,7 @@ class Desk:
 
 
 @pytest.fixture
-def desk(chromium: Browser, tmp_path: Path) -> Iterator[Desk]:
+def desk(chromium, tmp_path):
     """All programs of one machine, and a window on Prefect's pages."""
     port = free_port()
     folder, command = tmp_path / "serve", [sys.executable, "-m", "flows.serve"]

@@ -59,12 +59,12 @@ def test_a_read_only_database_is_refused_before_money_moves(postgresql_shop_of, 
     assert shop.problems(ended=True) == []
 
 
-def _strike(chance: random.Random, means: list[str]) -> dict[str, object]:
+def _strike(chance, means):
     if chance.random() < 0.5:
         return {"at": chance.choice(POINTS), "nth": chance.randint(1, 3), "do": means}
     side = chance.choice(("before commit", "after commit"))
     return {"at": side, "nth": chance.randint(1, COMMITS_MAX), "do": means}
 
 
-def _replay(seed: int) -> str:
+def _replay(seed):
     return f"replay: {REPLAY.format(seed=seed, name=__name__)}"

@@ -4,13 +4,11 @@ import os
 import random
 import time
 from contextlib import closing
-from typing import Any
 
 import psycopg
 import pytest
 from killed_processes import play
 from night_process import KILL, STOP
-from shop import Shop
 
 from recon.steps.money.sender import CLAIM_TO_SEND_MAX
 
@@ -53,7 +51,7 @@ DROP_LOCKS = "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'a
 OF_ANOTHER_MACHINE = "UPDATE run SET owner_process = 'another-boot pid:[1] 1 1'"
 
 
-def _stopped(shop: Shop, *, at: str) -> int:
+def _stopped(shop, *, at):
     """A night that stands still at a mark of its first batch."""
     shop.instruct(2)
     pid = shop.start(strike={"at": at, "nth": 1, "do": STOP}, money_only=True)
@@ -61,7 +59,7 @@ def _stopped(shop: Shop, *, at: str) -> int:
     return pid
 
 
-def _meanwhile(shop: Shop, *, names: int) -> str:
+def _meanwhile(shop, *, names):
     """Another start; it does nothing and names who holds the account."""
     told = shop.folder / "told-meanwhile.txt"
     code = shop.night(money_only=True, told=str(told))
@@ -155,7 +153,7 @@ def test_of_two_nights_at_a_barrier_one_works_on_postgresql(postgresql_shop_of):
     assert shop.problems(ended=True) == []
 
 
-def _rush_once(shop: Shop, **how: Any) -> None:
+def _rush_once(shop, **how):
     shop.instruct(1)
     ended = shop.rush(2, **how)
 

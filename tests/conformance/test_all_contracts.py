@@ -19,7 +19,7 @@ OPERATIONS = range(1, 11)
 NAMED = re.compile(r"^Contracts? (\d+)(?: to (\d+))?,?:?")
 
 
-def numbers(source: str) -> set[int]:
+def numbers(source):
     """The operations that a module's first line names."""
     found = NAMED.match(ast.get_docstring(ast.parse(source)) or "")
     if found is None:

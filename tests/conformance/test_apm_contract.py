@@ -12,7 +12,7 @@ ORDER = "conformance-apm"
 RETURN_URL = "https://shop.example/done?basket=7"
 
 
-def apm_payment(**changes: Any) -> ApmPayment:
+def apm_payment(**changes):
     """A payment at the shopper's own bank."""
     fields: dict[str, Any] = {
         "order_no": ORDER,

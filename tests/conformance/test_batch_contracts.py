@@ -1,6 +1,5 @@
 """Contracts 4 to 7: capture, review, cancel and refund, by the real client against the sandbox."""
 
-from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -20,7 +19,7 @@ ROWS = {"capture": CaptureRow, "cancel": CancelRow, "review": ReviewRow}
 LIMITS = {"capture": 50, "cancel": 50, "refund": 50, "review": 100}
 
 
-def rows_for(operation: str, payments: Sequence[dict[str, str]], **more: Any) -> list[Any]:
+def rows_for(operation, payments, **more):
     """Rows of an operation on seeded payments."""
     made: list[Any] = []
     for payment in payments:
@@ -33,12 +32,12 @@ def rows_for(operation: str, payments: Sequence[dict[str, str]], **more: Any) ->
     return made
 
 
-def payments_for(sandbox: Any, operation: str) -> list[dict[str, str]]:
+def payments_for(sandbox, operation):
     """Seeded payments on which the operation is possible."""
     return sandbox.captured() if operation == "refund" else sandbox.authorised()
 
 
-def true_effects(sandbox: Any) -> list[tuple[str, str, str]]:
+def true_effects(sandbox):
     """What the API truly did."""
     return [
         (effect["operation"], effect["transaction_id"], effect["amount"])

@@ -9,7 +9,7 @@ from pydantic import SecretStr
 from recon.gateway_client import CardPayment, ReplyOutcome, SignatureState
 
 
-def card_payment(**changes: Any) -> CardPayment:
+def card_payment(**changes):
     """A payment by a card that works."""
     fields: dict[str, Any] = {
         "order_no": "conformance-1",

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from recon.gateway_client import HostedPayment, PaymentReply, ReplyOutcome
+from recon.gateway_client import HostedPayment, ReplyOutcome
 from tests.conformance.conftest import way_back
 
 ORDER = "conformance-hosted"
@@ -18,7 +18,7 @@ CARD = {
 }
 
 
-def hosted_payment(**changes: Any) -> HostedPayment:
+def hosted_payment(**changes):
     """A payment whose card the gateway asks for."""
     fields: dict[str, Any] = {
         "order_no": ORDER,
@@ -30,7 +30,7 @@ def hosted_payment(**changes: Any) -> HostedPayment:
     return HostedPayment.model_validate(fields | changes)
 
 
-def card_page(sandbox: Any, reply: PaymentReply) -> str:
+def card_page(sandbox, reply):
     """Where a browser that submits the page's form is led."""
     sent_on = sandbox.http.post(reply.form.action, data=reply.form.inputs)
     assert sent_on.status_code == 303

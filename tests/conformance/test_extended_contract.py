@@ -5,21 +5,20 @@ The API document names it and no more, so it runs against our own sandbox only.
 
 import asyncio
 from decimal import Decimal
-from typing import Any
 
 import pytest
 
 from recon.gateway_client import RefundRow
-from tests.conformance.conftest import Target, interface_of
+from tests.conformance.conftest import interface_of
 
 
 @pytest.fixture
-def extended(target: Any) -> Target:
+def extended(target):
     """The client of the profile extended."""
     return target.but(interface=interface_of("extended"))
 
 
-def searched(target: Target, **asked: Any) -> Any:
+def searched(target, **asked):
     """The answers of one search."""
 
     return asyncio.run(target.gateway.refunds(**asked))

@@ -17,7 +17,6 @@ import pytest
 
 from recon.gateway_client import CancelSubscriptionRow, QueryRefusedError, ReplyOutcome
 from recon.sandbox.faults import KINDS
-from tests.conformance.conftest import Target
 from tests.conformance.test_batch_contracts import payments_for, rows_for
 from tests.conformance.test_card_contract import card_payment
 from tests.conformance.test_payout_contract import payout_row
@@ -41,36 +40,36 @@ Ask = Callable[[], Mapping[str, ReplyOutcome]]
 """One request: by what each of its effects is known -> what it came to."""
 
 
-def paid(target: Target, order_no: str) -> Mapping[str, ReplyOutcome]:
+def paid(target, order_no):
     """What a payment by card came to; what the wire did is an outcome too."""
     return {order_no: target.pay(card_payment(order_no=order_no)).outcome}
 
 
-def moved(target: Target, operation: str, rows: Mapping[str, Any]) -> Mapping[str, ReplyOutcome]:
+def moved(target, operation, rows):
     """What each row of a batch came to."""
     reply = target.but(deadline_seconds=DEADLINE_SECONDS).move(operation, [*rows.values()])
     return dict(zip(rows, (row.outcome for row in reply.rows), strict=True))
 
 
-def payments(target: Target, _sandbox: Any, _operation: str) -> list[Ask]:
+def payments(target, _sandbox, _operation):
     """Two payments by card, by their order numbers."""
     return [partial(paid, target, f"lie-{number}") for number in NUMBERS]
 
 
-def batches(target: Target, sandbox: Any, operation: str) -> list[Ask]:
+def batches(target, sandbox, operation):
     """Two batches of three, by the transactions."""
     known = payments_for(sandbox, operation)
     rows = [{row.key: row for row in rows_for(operation, some)} for some in (known[:3], known[3:6])]
     return [partial(moved, target, operation, some) for some in rows]
 
 
-def payouts(target: Target, _sandbox: Any, operation: str) -> list[Ask]:
+def payouts(target, _sandbox, operation):
     """Two payouts, by their request ids."""
     rows = [payout_row(request_id=f"{REQUEST_ID}{number}") for number in NUMBERS]
     return [partial(moved, target, operation, {row.key: row}) for row in rows]
 
 
-def endings(target: Target, _sandbox: Any, operation: str) -> list[Ask]:
+def endings(target, _sandbox, operation):
     """The ends of two subscriptions, by the transactions that made them."""
     asks: list[Ask] = []
     for number in NUMBERS:
@@ -89,7 +88,7 @@ REQUESTS = {
 """How an operation is asked for, and by which field of an effect it is found in the truth."""
 
 
-def cases(*operations: str) -> list[Any]:
+def cases(*operations):
     """Every kind of lie about these operations, on each side of the commit."""
     return [
         pytest.param(operation, kind, side, id=f"{operation}-{kind}-{side}")
@@ -121,7 +120,7 @@ def test_no_outcome_is_false(sandbox, target, operation, kind, side):
     assert true.isdisjoint(key for key, outcome in outcomes if outcome in DID_NOT)
 
 
-def effects(sandbox: Any) -> list[dict[str, str]]:
+def effects(sandbox):
     """What the API did, asked over a connection that no fault has touched."""
     with type(sandbox)(sandbox.base_url).http as fresh:
         for _ in range(100):

@@ -11,7 +11,7 @@ REQUEST_ID = "7b8c1f0e-54a1-4f65-9a0e-6d1f0c4b2a11"
 IBAN = "DE89370400440532013000"
 
 
-def payout_row(**changes: Any) -> PayoutRow:
+def payout_row(**changes):
     """A payout to a person with a bank account."""
     fields: dict[str, Any] = {
         "request_id": REQUEST_ID,
@@ -30,7 +30,7 @@ def payout_row(**changes: Any) -> PayoutRow:
     return PayoutRow.model_validate(fields | changes)
 
 
-def paid(target: Any, **changes: Any) -> Any:
+def paid(target, **changes):
     """The reply to one payout and its one row."""
     reply = target.move("payout", [payout_row(**changes)])
     (row,) = reply.rows

@@ -1,7 +1,5 @@
 """Contract 8, the order query, as any gateway must keep it; nothing here moves money."""
 
-from typing import Any
-
 import pytest
 
 from recon.gateway_client import QueryRefusedError
@@ -10,7 +8,7 @@ NOBODYS = "CONFORMANCE-NO-SUCH-ORDER"
 """An order number that no gateway knows."""
 
 
-def known(target: Any) -> tuple[str, ...]:
+def known(target):
     """Orders that the gateway must know, or a skip that says how to name some."""
     if not target.known_orders:
         pytest.skip("no order is named; set CONFORMANCE_ORDERS=<order_no>,<order_no>")

@@ -1,7 +1,5 @@
 """Contract 9, the end of a subscription, by the real client against the sandbox."""
 
-from typing import Any
-
 import pytest
 
 from recon.gateway_client import (
@@ -15,25 +13,25 @@ from tests.conformance.test_card_contract import card_payment
 PLAN = {"contract_name": "Gold plan", "interval": "day", "interval_count": "10"}
 
 
-def subscribed(target: Any) -> str:
+def subscribed(target):
     """The recurring_id of a subscription that a payment by card made."""
     reply = target.pay(card_payment(subscription=PLAN))
     assert reply.record.contract_name == "Gold plan"
     return str(reply.record.recurring_id)
 
 
-def ended(target: Any, recurring_id: str, *, contract_name: str = "Gold plan") -> Any:
+def ended(target, recurring_id, *, contract_name="Gold plan"):
     """The reply to the end of a subscription."""
     row = CancelSubscriptionRow(recurring_id=recurring_id, contract_name=contract_name)
     return target.move("cancelsubscription", [row])
 
 
-def charges(sandbox: Any) -> int:
+def charges(sandbox):
     """How often the clock charged a subscription."""
     return sum(e["operation"] == "capture" for e in sandbox.effects(origin="gateway"))
 
 
-def ends(sandbox: Any) -> int:
+def ends(sandbox):
     """How often a subscription truly ended."""
     return sum(e["operation"] == "cancelsubscription" for e in sandbox.effects())
 

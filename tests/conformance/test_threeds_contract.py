@@ -1,7 +1,5 @@
 """Contract 1, the ways of 3-D Secure: without a question, with one, failed, made elsewhere."""
 
-from typing import Any
-
 import pytest
 
 from recon.gateway_client import ReplyOutcome
@@ -17,7 +15,7 @@ WRONG = {"otp": "000000", "action": "pay"}
 RETURN_URL = "https://shop.example/done?basket=7"
 
 
-def elsewhere(**mpi_info: str) -> dict[str, Any]:
+def elsewhere(**mpi_info):
     """The fields of a payment whose payer was authenticated by somebody else."""
     return {"additional_information": [{"mpi_info": mpi_info}]}
 
@@ -25,7 +23,7 @@ def elsewhere(**mpi_info: str) -> dict[str, Any]:
 PROVEN = elsewhere(eci="05", cavv="AAABBEg0VhI0VniQEjRWAAAAAAA=", dsTransID="d-1")
 
 
-def asked(target: Any, **changed: Any) -> Any:
+def asked(target, **changed):
     """The reply to a payment whose bank asks for a code."""
     return target.pay(card_payment(card=ASKS, open3d="do3DS", return_url=RETURN_URL, **changed))
 

@@ -9,7 +9,6 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -34,13 +33,13 @@ trap 'echo "ENDED WITH $?: $BASH_COMMAND"' ERR
 WORKBOOK_IS_THERE = "echo FIRST WORKBOOK after $SECONDS s\n"
 
 
-def blocks() -> list[str]:
+def blocks():
     """What the page gives to a shell, fence by fence."""
     return re.findall(r"(?ms)^```\n(.*?)^```$", PAGE.read_text("utf-8"))
 
 
 @contextmanager
-def sandbox(folder: Path) -> Iterator[str]:
+def sandbox(folder):
     """The gateway of the page's other terminal; its address."""
     with (folder / "sandbox.log").open("wb") as log:
         process = subprocess.Popen([RECON, "sandbox"], cwd=folder, stdout=log, stderr=log)

@@ -67,7 +67,7 @@ def test_a_night_leaves_progress_summary_breaks_totals_and_a_link(server, night)
 def test_an_artifact_that_prefect_refuses_never_stops_the_night(server, night, monkeypatch):
     """Money has moved by then: the night goes to its end, the artifact is missing."""
 
-    def refuse(**_given: object) -> None:
+    def refuse(**_given):
         raise RuntimeError
 
     monkeypatch.setattr("flows.artifacts.create_progress_artifact", refuse)
@@ -137,7 +137,7 @@ def test_a_prefect_that_is_gone_is_tried_once(monkeypatch, tmp_path):
     """Prefect's client tries for a minute each time; the account is held meanwhile."""
     tried: list[str] = []
 
-    def gone(**given: str) -> None:
+    def gone(**given):
         tried.append(given["key"])
         raise httpx.ConnectError("")
 
@@ -207,7 +207,7 @@ def test_what_a_page_never_cuts_says_what_is_wrong_and_with_what_money():
     assert shown["code"] == "REFUND_DUE"
 
 
-def shown(night: Any) -> list[str]:
+def shown(night):
     """The lines of the newest run."""
     with night.environment() as environment:
         with environment.store.reading() as connection:
@@ -216,7 +216,7 @@ def shown(night: Any) -> list[str]:
         return status_lines(run_id, environment=environment)
 
 
-def shown_in_doubt(night: Any) -> list[str]:
+def shown_in_doubt(night):
     """The lines once replies to captures were lost, and the gateway answered no question of it."""
     silent = {"operation": "retrievalTrans", "kind": "status", "status": 500, "when": "before"}
     night.fault({"operation": "capture", "kind": "fin", "when": "after"}, {**silent, "nth": 2})
@@ -277,7 +277,7 @@ def test_no_sum_of_a_line_is_cut_where_the_page_does_not_wrap_it():
     ]
 
 
-def sent(done: int) -> StepProgress:
+def sent(done):
     """So many instructions of a thousand."""
     return StepProgress(done, 1_000, "instructions sent")
 
@@ -309,7 +309,7 @@ def test_what_a_step_tells_reaches_prefect_while_it_works(monkeypatch):
     monkeypatch.setattr(bars, "UPDATE_SECONDS", 0.01)
     came, shown = threading.Event(), []
 
-    def publish(_share: float, sentence: str) -> None:
+    def publish(_share, sentence):
         shown.append(sentence)
         if "200 of 200" in sentence:
             came.set()
@@ -325,7 +325,7 @@ def test_a_step_never_waits_for_prefect():
     """While Prefect does not answer, word is left and the work goes on."""
     asked, answered = threading.Event(), threading.Event()
 
-    def hang(_share: float, _sentence: str) -> None:
+    def hang(_share, _sentence):
         asked.set()
         assert answered.wait(60)
 

@@ -3,18 +3,15 @@
 import itertools
 import json
 import threading
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import date
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
 
 import pytest
 
 from flows import automations
 from flows.artifacts import WAITING
 from flows.outcome import ANOTHER_RESULT, DONE, NAMES_AGAIN, NAMES_OF_PARTS
-from flows.serve import PrefectServer
 from recon.model.errors import UsageError
 from recon.model.nights import Mode, NightRequest
 from recon.model.terms import End
@@ -44,14 +41,14 @@ class Bell:
     heard: list[str] = field(default_factory=list)
     changed: threading.Condition = field(default_factory=threading.Condition)
 
-    def rings(self, *subjects: str) -> bool:
+    def rings(self, *subjects):
         """Whether all of them ring within the time."""
         with self.changed:
             return self.changed.wait_for(
                 lambda: set(subjects) <= set(self.rung), RING_TIMEOUT_SECONDS
             )
 
-    def rings_for(self, run: str, *, timeout: float = RING_TIMEOUT_SECONDS) -> int:
+    def rings_for(self, run, *, timeout=RING_TIMEOUT_SECONDS):
         """How often it rang for this run, once it did or the time is over."""
         with self.changed:
             self.changed.wait_for(lambda: any(run in body for body in self.heard), timeout)
@@ -59,12 +56,12 @@ class Bell:
 
 
 @pytest.fixture(scope="module")
-def bell() -> Iterator[Bell]:
+def bell():
     """An HTTP server that keeps what rings."""
     found = Bell()
 
     class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
+        def do_POST(self):
             told = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             with found.changed:
                 found.rung[told["subject"]] = told["body"]
@@ -73,7 +70,7 @@ def bell() -> Iterator[Bell]:
             self.send_response(200)
             self.end_headers()
 
-        def log_message(self, *_: object) -> None:
+        def log_message(self, *_):
             pass
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
@@ -86,7 +83,7 @@ def bell() -> Iterator[Bell]:
 
 
 @pytest.fixture(scope="module")
-def client(server: PrefectServer, bell: Bell) -> Iterator[Any]:
+def client(server, bell):
     """A client of the server, on which the operators' notification block is there."""
     from prefect.client.orchestration import SyncPrefectClient
     from prefect.client.schemas.actions import BlockDocumentCreate
@@ -175,7 +172,7 @@ def test_one_failure_rings_once(client, bell):
 
     dict(automations.establish(client, block=BLOCK))
 
-    def fail(*kinds: StateType, run: Any = None) -> Any:
+    def fail(*kinds, run=None):
         """A run of its own name in which these states follow each other."""
         run = run or client.create_flow_run(nightly, name=f"night {next(numbers):03}")
         for kind in kinds:

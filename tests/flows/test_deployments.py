@@ -8,7 +8,6 @@ second deployment and `read_deployments` fail), SQLAlchemy 2.1 loses the schedul
 
 import time
 import tomllib
-from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
@@ -40,7 +39,7 @@ LONDON = 'schedule = { cron = "30 2 * * *", zone = "Europe/London" }\n'
 
 
 @pytest.fixture
-def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def config(tmp_path, monkeypatch):
     """The configuration that runs of the deployed schedules find."""
     declared = [f"{ACCOUNT.format(name.partition('-')[2])}{LONDON}" for name in NIGHTS]
     (tmp_path / "merchants.toml").write_text("".join(declared))
@@ -50,12 +49,12 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def nights(deployed: Any) -> list[Any]:
+def nights(deployed):
     """The deployments of nights, as the server has them."""
     return [entry for entry in deployed.read_deployments() if entry.name in NIGHTS]
 
 
-def _accounts(tmp_path: Path, **schedules: str) -> dict[str, Any]:
+def _accounts(tmp_path, **schedules):
     """Accounts of one merchant with cron lines, as merchants.toml would declare them."""
     tables = [
         f'[accounts."100042/{name[1:]}"]\ninbox = "/i"\nreports = "/r"\n'
@@ -80,7 +79,7 @@ def test_the_default_set_is_what_people_need_every_day(tmp_path):
     """One night for each account and five forms; with all of them the parts come behind these."""
     accounts = _accounts(tmp_path, a1="30 2 * * *", a2="45 2 * * *")
 
-    def names(*, parts: bool) -> list[str]:
+    def names(*, parts):
         project = project_of(accounts, retention=Retention(), parts=parts)
         return [entry["name"] for entry in project["deployments"]]
 
@@ -267,7 +266,7 @@ def test_housekeeping_that_forgot_whether_to_delete_says_so(server, deployed):
 
 
 @contextmanager
-def _forgetting(deployed: Any, deployment: Any) -> Iterator[None]:
+def _forgetting(deployed, deployment):
     """Its schedule was paused and resumed by the API; as it was at the end."""
     (schedule,) = deployment.schedules
     change = partial(deployed.update_deployment_schedule, deployment.id, schedule.id)
@@ -279,7 +278,7 @@ def _forgetting(deployed: Any, deployment: Any) -> Iterator[None]:
         change(active=True, parameters=schedule.parameters)
 
 
-def _started(flow: Any, deployed: Any, deployment: Any) -> None:
+def _started(flow, deployed, deployment):
     """A run that the scheduler planned, and that is due now."""
     from prefect.flow_engine import run_flow
     from prefect.states import Scheduled
@@ -290,7 +289,7 @@ def _started(flow: Any, deployed: Any, deployment: Any) -> None:
     run_flow(flow, flow_run=run, parameters={**run.parameters})
 
 
-def _planned(deployed: Any, deployment_id: Any) -> Any:
+def _planned(deployed, deployment_id):
     """A run of a deployment that waits for its time."""
     from prefect.client.schemas.filters import FlowRunFilter
 

@@ -1,12 +1,9 @@
 """The flow run in this process, against a server of its own."""
 
 from datetime import date
-from typing import Any
-from uuid import UUID
 
 import pytest
 
-from flows.serve import PrefectServer
 from recon.model.errors import Defect, GateClosedError, NightHeldError
 from recon.model.nights import NIGHT, Mode, NightRequest
 from recon.model.terms import End
@@ -20,7 +17,7 @@ REQUEST = NightRequest(
 CANARY = "4929 1234 5678 9012"
 
 
-def last_run(server: PrefectServer) -> Any:
+def last_run(server):
     """The newest flow run as the server stored it."""
     from prefect.client.orchestration import SyncPrefectClient
     from prefect.client.schemas.filters import FlowRunFilter
@@ -33,7 +30,7 @@ def last_run(server: PrefectServer) -> Any:
         )[0]
 
 
-def log_of(server: PrefectServer, run_id: UUID) -> str:
+def log_of(server, run_id):
     """Every log line the server stored of a run."""
     from prefect.client.orchestration import SyncPrefectClient
     from prefect.client.schemas.filters import LogFilter, LogFilterFlowRunId

@@ -5,7 +5,6 @@ import json
 import logging
 import re
 import tempfile
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pyotp
@@ -62,7 +61,7 @@ PAYEE = {
 
 
 @pytest.fixture
-def merchant(tmp_path: Path, sqlite_url: str) -> Iterator[Merchant]:
+def merchant(tmp_path, sqlite_url):
     """A merchant whose gateway quotes secrets in every reply, and whose files hold some."""
     for name in ("config", "inbox", "reports", "tmp", "bank"):
         (tmp_path / name).mkdir()
@@ -85,7 +84,7 @@ def merchant(tmp_path: Path, sqlite_url: str) -> Iterator[Merchant]:
         yield Merchant(tmp_path, sandbox, variables)
 
 
-def banked(folder: Path) -> None:
+def banked(folder):
     """A statement of the merchant's bank with an entry of somebody else beside the gateway's."""
     config = folder / "config"
     with (config / "rules.toml").open("a") as rules:
@@ -104,7 +103,7 @@ def banked(folder: Path) -> None:
     )
 
 
-def instructed(merchant: Merchant) -> None:
+def instructed(merchant):
     """A file that instructs every kind of movement, with rows that cannot be read beside them."""
     own = {"merchant_id": MERCHANT, "account_id": ACCOUNT, "sign_key": SecretStr(SIGN_KEY)}
     target = Target(place_of(merchant.sandbox.base_url, interface=interface_of("base"), **own))
@@ -173,7 +172,7 @@ def instructed(merchant: Merchant) -> None:
         (merchant.inbox / name).write_text(f"{','.join(PAYEE.values())}\n" * 2)
 
 
-def write_file(path: Path, rows: Sequence[dict[str, str]]) -> None:
+def write_file(path, rows):
     """An instruction file of the account."""
     common = {"merchant_id": MERCHANT, "account_id": ACCOUNT, "currency": "EUR"}
     names = list(dict.fromkeys([*common, "request_id", *(name for row in rows for name in row)]))
@@ -198,7 +197,7 @@ limit = { EUR = 100000, USD = 100000, GBP = 100000, JPY = 10000000, KWD = 100000
 """
 
 
-def approve_all(merchant: Merchant) -> None:
+def approve_all(merchant):
     """Two people let go what waits."""
     people = Path(merchant.variables["RECON_CONFIG_DIR"]) / "approvers.toml"
     people.write_text(PEOPLE)
@@ -210,7 +209,7 @@ def approve_all(merchant: Merchant) -> None:
             approve(digest, person=person, environment=environment)
 
 
-def found_in(text: bytes, *, secrets: Sequence[str]) -> list[str]:
+def found_in(text, *, secrets):
     """The secrets that a place holds."""
     found = [secret for secret in secrets if secret.encode() in text]
     return [*found, "card code"] if CARD_CODE.search(text) else found

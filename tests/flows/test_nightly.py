@@ -3,7 +3,6 @@
 import inspect
 from contextlib import contextmanager, nullcontext
 from datetime import UTC, date, datetime
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -46,12 +45,12 @@ CLUSTER = (
 
 
 @pytest.fixture
-def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def config(tmp_path, monkeypatch):
     """A folder of configuration, and an environment whose workers are all that is looked at."""
     given: list[Any] = []
 
     @contextmanager
-    def opened(_: Any, *, clock: Any, workers: Any) -> Any:
+    def opened(_, *, clock, workers):
         assert clock
         given.append(workers)
         yield workers
@@ -67,7 +66,7 @@ def test_a_part_of_a_night_has_one_cluster_as_the_night_has(config, monkeypatch,
     (config / "cluster.toml").write_text(CLUSTER)
     given = []
 
-    def step(run_id: str) -> StepSummary:
+    def step(run_id):
         with opened_environment() as workers:
             given.append(workers)
         return StepSummary("step", run_id)

@@ -1,7 +1,5 @@
 """How a night ends in Prefect."""
 
-from typing import Any
-
 import pytest
 
 from flows.outcome import MEANS, as_text, end_of, state_of, state_of_part
@@ -32,11 +30,11 @@ def test_the_end_names_the_last_state(end, kind):
     assert state.message == f"{end.value}: {MEANS[end]}. The workbook has 3 breaks."
 
 
-def test_a_held_night_is_cancelled_with_the_holder_named() -> None:
+def test_a_held_night_is_cancelled_with_the_holder_named():
     """Nothing failed and nothing was done; the sentence says who is at work."""
 
     @as_text("nightly", of_night=True)
-    def night() -> Any:
+    def night():
         raise NightHeldError("run-7 holds it")
 
     state = night()
@@ -82,7 +80,7 @@ def test_what_cannot_go_on_ends_with_its_sentence(error, name):
     """Nothing is raised, so Prefect writes no traceback; a defect is still called Failed."""
 
     @as_text("form")
-    def form() -> Any:
+    def form():
         raise error
 
     last = form()

@@ -3,8 +3,6 @@
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -18,7 +16,7 @@ FILES_MIN = 20
 OF_THE_SERVER = ("prefect.db", SERVER_LOG, PASSWORD_FILE)
 
 
-def made(folder: Path) -> Iterator[Path]:
+def made(folder):
     """The folder and all that is in it."""
     yield folder
     yield from folder.rglob("*")

@@ -12,7 +12,6 @@ from pydantic import SecretStr
 
 from flows import people
 from flows.people import DOUBTS_SHOWN_MAX, returned_path
-from flows.serve import PrefectServer
 from recon.instructions.approval import list_of
 from recon.model.errors import UsageError
 from recon.model.figures import Attention
@@ -67,7 +66,7 @@ def test_a_form_starts_by_only_looking(name):
     }
 
 
-def said(server: PrefectServer, form: str, **given: Any) -> tuple[str, str]:
+def said(server, form, **given):
     """Name and sentence of the last state of a run of a form."""
     with prefect_of(server):
         last: Any = getattr(people, form)(**given, return_state=True)
@@ -238,13 +237,13 @@ def test_what_is_ticked_is_exactly_what_is_meant(monkeypatch, ticks, meant):
 NOW = datetime(2026, 11, 22, 3, tzinfo=UTC)
 
 
-def run_of(account_id: str) -> Run:
+def run_of(account_id):
     """A night of an account."""
     fields: dict[str, Any] = dict.fromkeys(Run.__dataclass_fields__, "")
     return Run(**fields | {"merchant_id": "100042", "account_id": account_id, "mode": Mode.LIVE})
 
 
-def doubt(told: str = "Notified by the gateway: payout FAILED (message 0a1b2c3d4e5f).") -> Any:
+def doubt(told="Notified by the gateway: payout FAILED (message 0a1b2c3d4e5f)."):
     """A payout in doubt."""
     return Attention(
         what="payout in doubt",
@@ -291,7 +290,7 @@ def test_an_unsigned_night_is_called_not_signed(void):
     assert last.replace(r"\|", "").count("|") == 8
 
 
-def settings_of(folder: Path) -> Any:
+def settings_of(folder):
     """Settings with one account, whose folders are made."""
     account = SimpleNamespace(reports=folder / "reports", returned=folder / "returned")
     for each in (account.reports / "below", account.returned):

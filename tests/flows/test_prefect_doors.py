@@ -6,10 +6,7 @@ import json
 import re
 import threading
 import uuid
-from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
@@ -22,7 +19,7 @@ from flows import prefect_health
 from flows.deployments import pool_text
 from flows.nightly import nightly
 from flows.prefect_health import open_doors
-from flows.serve import PrefectServer, auth_of, prefect_variables
+from flows.serve import auth_of, prefect_variables
 from recon.model.errors import ReconError
 from tests.flows.prefect_api import REPLY_SECONDS_MAX, prefect_api
 
@@ -32,7 +29,7 @@ STOLEN = "stolen"
 """A file that the attack would write."""
 
 
-def attack(folder: Path) -> dict[str, Any]:
+def attack(folder):
     """What a run may say of its process, if it is let: a program, variables, a folder."""
     return {
         "job_variables": {
@@ -43,13 +40,13 @@ def attack(folder: Path) -> dict[str, Any]:
     }
 
 
-def deployment(api: httpx.Client, name: str) -> str:
+def deployment(api, name):
     """The id of a deployment."""
     found = api.post("/deployments/filter", json={}).raise_for_status().json()
     return next(str(one["id"]) for one in found if one["name"] == name)
 
 
-def runs(api: httpx.Client, deployment_id: str) -> int:
+def runs(api, deployment_id):
     """How many runs of it somebody started."""
     wanted = {"deployments": {"id": {"any_": [deployment_id]}}}
     found = api.post("/flow_runs/filter", json=wanted).raise_for_status().json()
@@ -57,7 +54,7 @@ def runs(api: httpx.Client, deployment_id: str) -> int:
 
 
 @pytest.fixture
-def api(server: PrefectServer, deployed: Any) -> Iterator[httpx.Client]:
+def api(server, deployed):
     """The API of a server with deployments, for somebody who has the password."""
     assert deployed
     with prefect_api(server.api_url, auth=server.auth) as opened:
@@ -106,7 +103,7 @@ def test_what_is_not_in_the_template_never_reaches_the_process(server, tmp_path)
     from prefect.client.orchestration import PrefectClient
     from prefect.workers.process import ProcessJobConfiguration
 
-    async def made() -> ProcessJobConfiguration:
+    async def made():
         async with PrefectClient(server.api_url, auth_string=server.auth) as client:
             template, given = json.loads(pool_text()), attack(tmp_path)["job_variables"]
             return await ProcessJobConfiguration.from_template_and_values(
@@ -198,7 +195,7 @@ def test_the_doctor_sees_closed_doors(server, api, monkeypatch):
     assert "asks for a password" in told
 
 
-def _client_of(server: PrefectServer) -> Any:
+def _client_of(server):
     from prefect.client.orchestration import SyncPrefectClient
 
     return SyncPrefectClient(server.api_url, auth_string=server.auth)
@@ -230,23 +227,23 @@ def test_the_doctor_names_a_pool_that_takes_programs(server, api, monkeypatch):
 
 
 @contextmanager
-def played_server(*, open_reader: str) -> Iterator[str]:
+def played_server(*, open_reader):
     """Answers as Prefect does with all doors closed but one."""
 
     class Played(http.server.BaseHTTPRequestHandler):
         def log_message(self, *_: object) -> None: ...
 
-        def do_GET(self) -> None:
+        def do_GET(self):
             if self.path.startswith("/csrf-token"):
                 known = bool(self.headers.get("Authorization"))
                 self.say(422 if open_reader == "token" else 200 if known else 401)
             else:
                 self.say(200 if open_reader == "password" else 401)
 
-        def do_OPTIONS(self) -> None:
+        def do_OPTIONS(self):
             self.say(200 if open_reader == "origin" else 400, origin=open_reader == "origin")
 
-        def say(self, status: int, *, origin: bool = False) -> None:
+        def say(self, status, *, origin=False):
             self.send_response(status)
             if origin:
                 self.send_header("Access-Control-Allow-Origin", "*")

@@ -1,11 +1,6 @@
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
-
 import pytest
 
 from flows import prefect_health
-from flows.serve import PrefectServer
 from recon.model.errors import ReconError
 
 pytestmark = pytest.mark.flow
@@ -16,9 +11,7 @@ LONDON = '{{ cron = "{} 2 * * *", zone = "Europe/London" }}'
 
 
 @pytest.fixture
-def lines(
-    server: PrefectServer, deployed: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> dict[str, Any]:
+def lines(server, deployed, tmp_path, monkeypatch):
     """The doctor's lines about the real server, whose deployments merchants.toml fits."""
     assert deployed
     (tmp_path / "merchants.toml").write_text(
@@ -44,7 +37,7 @@ def lines(
 
 
 @pytest.fixture
-def night_of_100042001(deployed: Any) -> Iterator[Any]:
+def night_of_100042001(deployed):
     """The deployment of an account's night; on again at the end."""
     night = next(one for one in deployed.read_deployments() if one.name == "100042-100042001")
     yield night

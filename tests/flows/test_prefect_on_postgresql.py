@@ -4,10 +4,8 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
-from typing import Any
 
 import psycopg
 import pytest
@@ -26,7 +24,7 @@ QUICK = "-c fsync=off -c synchronous_commit=off -c listen_addresses=127.0.0.1"
 PROGRAM_SECONDS_MAX = 120
 
 
-def run(*command: object) -> None:
+def run(*command):
     """One of PostgreSQL's programs, as its user where we are root."""
     words = [str(word) for word in command]
     if os.geteuid() == 0:
@@ -37,7 +35,7 @@ def run(*command: object) -> None:
 
 
 @pytest.fixture
-def database() -> Iterator[int]:
+def database():
     """A cluster of our own with an empty database for Prefect; its port."""
     versions = sorted(PROGRAMS.glob("*/bin"), key=lambda path: float(path.parent.name))
     if not versions:
@@ -60,7 +58,7 @@ def database() -> Iterator[int]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def connected(port: int, name: str) -> psycopg.Connection[Any]:
+def connected(port, name):
     """A connection that commits each statement."""
     return psycopg.connect(f"postgresql://{OWNER}@127.0.0.1:{port}/{name}", autocommit=True)
 

@@ -3,7 +3,6 @@
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -15,7 +14,7 @@ from recon.model.errors import OutputError, ReconError
 
 
 @pytest.fixture
-def sleeper() -> Iterator[subprocess.Popen[bytes]]:
+def sleeper():
     """A process that would live on by itself."""
     process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
     yield process
@@ -42,13 +41,13 @@ def test_a_server_that_stays_silent_is_given_up(sleeper, tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def echoing() -> Iterator[str]:
+def echoing():
     """The address of who sends back what they are sent.
 
     So does a port that nobody listens on, when a connection to it happens to meet itself.
     """
 
-    def send_back() -> None:
+    def send_back():
         connection, _ = listener.accept()
         with connection:
             connection.sendall(connection.recv(4096))

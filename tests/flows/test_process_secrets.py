@@ -14,7 +14,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import psutil
 import psycopg
@@ -105,7 +104,7 @@ class Walk:
     held: set[tuple[str, str]] = field(default_factory=set)
     spoken: set[tuple[str, str]] = field(default_factory=set)
 
-    def look(self) -> None:
+    def look(self):
         """Read variables and command line of every process that has begun since."""
         for process in Path("/proc").glob("[0-9]*"):
             if int(process.name) in self.before:
@@ -121,11 +120,11 @@ class Walk:
                     (name, what) for what in self._found((process / "environ").read_bytes())
                 }
 
-    def _found(self, content: bytes) -> Iterator[str]:
+    def _found(self, content):
         return (what for what, secret in self.secrets.items() if secret.encode() in content)
 
 
-def program_of(line: bytes) -> str:
+def program_of(line):
     """What a process is, by its command line."""
     words = line.replace(b"\0", b" ").decode(errors="replace")
     return next((name for name, label_of in PROGRAMS.items() if label_of in words), words[:80])
@@ -141,7 +140,7 @@ class Machine:
     secrets: Mapping[str, str]
     walk: Walk
 
-    def night(self) -> str:
+    def night(self):
         """Have the worker play a night, looking at every process meanwhile; how it ended."""
         (server,) = self.folder.glob("prefect")
         url = self.variables["PREFECT_API_URL"]
@@ -163,12 +162,12 @@ class Machine:
         pytest.fail(f"the night did not end in {RUN_SECONDS_MAX} s")
 
     @property
-    def variables(self) -> dict[str, str]:
+    def variables(self):
         """Of the worker, as the system shows them."""
         (worker,) = (pid for name, pid in serve._running(self.folder) if name == "worker")
         return psutil.Process(worker.pid).environ()
 
-    def said(self) -> str:
+    def said(self):
         """What the desk replies to a word under a right code about a list that nobody has."""
         body = {"person": "ann", "code": pyotp.TOTP(CODES).now(), "list_digest": "0" * 64}
         with pytest.raises(UsageError) as refused:
@@ -176,10 +175,10 @@ class Machine:
         return str(refused.value)
 
 
-def given_to_nights(folder: Path, *, url: str, real: Any) -> Any:
+def given_to_nights(folder, *, url, real):
     """What `make serve` reads of the demo, with secrets of our own instead of the sandbox's."""
 
-    def read(path: Path) -> dict[str, str]:
+    def read(path):
         return real(path) | {
             "RECON_SIGN_KEY": SECRETS["sign key"],
             "RECON_SEAL_KEY": SECRETS["seal key"],
@@ -191,7 +190,7 @@ def given_to_nights(folder: Path, *, url: str, real: Any) -> Any:
     return read
 
 
-def logins(url: str) -> dict[str, str]:
+def logins(url):
     """Addresses of the database for the night and for the desk, each with its own password."""
     with psycopg.connect(url, autocommit=True) as connection:
         for statement in statements(Roles()):
@@ -239,7 +238,7 @@ def machine(
         yield Machine(folder, desk, desk / "s", walk.secrets, walk)
 
 
-def served_with_the_key(folder: Path) -> Any:
+def served_with_the_key(folder):
     """The gateway again where it was, now with the key that the signer holds."""
     (sandbox,) = (process for name, process in serve._running(folder) if name == "sandbox")
     end_process(sandbox)
@@ -249,7 +248,7 @@ def served_with_the_key(folder: Path) -> Any:
     return serving(options)
 
 
-def desk_started(folder: Path, *, desk: Path, url: str) -> psutil.Process:
+def desk_started(folder, *, desk, url):
     """A desk of its own beside the programs, its people declared with a file for their codes."""
     config = folder / "demo" / "config"
     (desk / "ann").touch(mode=0o600)
@@ -272,7 +271,7 @@ def desk_started(folder: Path, *, desk: Path, url: str) -> psutil.Process:
     return psutil.Process(process.pid)
 
 
-def files_with(folder: Path, *, secrets: Mapping[str, str]) -> set[tuple[str, str]]:
+def files_with(folder, *, secrets):
     """Each secret in each file below a folder."""
     found = set()
     for path in folder.rglob("*"):

@@ -4,7 +4,6 @@ import json
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
 
 import psutil
 import pytest
@@ -14,7 +13,7 @@ from flows.serve import end_process, identity_of
 
 
 @pytest.fixture
-def sleepers() -> Iterator[list[subprocess.Popen[bytes]]]:
+def sleepers():
     """Two processes that would live on by themselves."""
     command = [sys.executable, "-c", "import time; time.sleep(60)"]
     processes = [subprocess.Popen(command) for _ in range(2)]

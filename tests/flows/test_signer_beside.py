@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import psutil
@@ -49,7 +48,7 @@ print(json.dumps(found))
 
 
 @pytest.fixture
-def folder() -> Iterator[Path]:
+def folder():
     """As `make serve` has one after the demo's files were made, but with a key of its own."""
     with tempfile.TemporaryDirectory(prefix="serve-") as made:
         folder = Path(made)
@@ -67,7 +66,7 @@ def folder() -> Iterator[Path]:
         serve.stop(folder)
 
 
-def looked(folder: Path, variables: Mapping[str, str], *, uid: int = 0) -> list[str]:
+def looked(folder, variables, *, uid=0):
     """Where a program finds the key that is started as the worker's programs are."""
     ran = subprocess.run(
         [sys.executable, "-c", LOOK, KEY[::-1], str(uid), str(folder)],
@@ -81,7 +80,7 @@ def looked(folder: Path, variables: Mapping[str, str], *, uid: int = 0) -> list[
     return places
 
 
-def started(folder: Path) -> dict[str, str]:
+def started(folder):
     """The variables of a worker beside which a signer runs."""
     env = folder / "demo" / "env"
     before = serve.read_env(env)

@@ -6,10 +6,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -41,10 +40,10 @@ class Relay:
     ends: list[socket.socket] = field(default_factory=list)
 
     @property
-    def api_url(self) -> str:
+    def api_url(self):
         return f"http://127.0.0.1:{self.door.getsockname()[1]}/api"
 
-    def serve(self) -> None:
+    def serve(self):
         with suppress(OSError):
             while True:
                 near, _ = self.door.accept()
@@ -53,7 +52,7 @@ class Relay:
                 for pair in ((near, far), (far, near)):
                     threading.Thread(target=_pass_on, args=pair, daemon=True).start()
 
-    def cut(self) -> None:
+    def cut(self):
         """From now on nobody is there."""
         for end in (self.door, *self.ends):
             with suppress(OSError):
@@ -61,7 +60,7 @@ class Relay:
             end.close()
 
 
-def _pass_on(near: socket.socket, far: socket.socket) -> None:
+def _pass_on(near, far):
     with suppress(OSError):
         while data := near.recv(65_536):
             far.sendall(data)
@@ -69,7 +68,7 @@ def _pass_on(near: socket.socket, far: socket.socket) -> None:
 
 
 @pytest.fixture
-def relay(server: PrefectServer) -> Iterator[Relay]:
+def relay(server):
     """A way to the server of all these tests."""
     host, _, port = server.url.removeprefix("http://").partition(":")
     opened = Relay((host, int(port)))
@@ -79,7 +78,7 @@ def relay(server: PrefectServer) -> Iterator[Relay]:
 
 
 @contextmanager
-def flow_of(night: Any, relay: Relay, home: Path) -> Iterator["subprocess.Popen[bytes]"]:
+def flow_of(night, relay, home):
     """A process that runs the flow; at the latest killed with the block."""
     variables: Mapping[str, str] = {
         **os.environ,
@@ -99,7 +98,7 @@ def flow_of(night: Any, relay: Relay, home: Path) -> Iterator["subprocess.Popen[
             process.kill()
 
 
-def wait_for_money(night: Any, process: "subprocess.Popen[bytes]") -> None:
+def wait_for_money(night, process):
     """Return while the first batch is on its way: the gateway takes its time to answer."""
     give_up_at = time.monotonic() + MONEY_SECONDS_MAX
     while "in_flight" not in night.instruction_states():
@@ -108,7 +107,7 @@ def wait_for_money(night: Any, process: "subprocess.Popen[bytes]") -> None:
         time.sleep(0.05)
 
 
-def set_state(server: PrefectServer, kind: str) -> None:
+def set_state(server, kind):
     """What the buttons of Prefect's pages do to the newest run, without asking its process."""
     with prefect_api(server.api_url, auth=server.auth) as api:
         newest = {"sort": "START_TIME_DESC", "limit": 1}
@@ -117,7 +116,7 @@ def set_state(server: PrefectServer, kind: str) -> None:
         api.post(f"/flow_runs/{run['id']}/set_state", json=told).raise_for_status()
 
 
-def ended_later(night: Any) -> dict[str, int]:
+def ended_later(night):
     """Two more nights without Prefect, each a day later: what evidence decides is decided."""
     for date in ("2026-11-20", "2026-11-21", "2026-11-22"):
         night.night(date=date)
@@ -126,20 +125,20 @@ def ended_later(night: Any) -> dict[str, int]:
     return found
 
 
-def cut(relay: Relay, _server: PrefectServer, _process: "subprocess.Popen[bytes]") -> None:
+def cut(relay, _server, _process):
     """Prefect's API goes away and stays away."""
     relay.cut()
 
 
-def kill(_relay: Relay, _server: PrefectServer, process: "subprocess.Popen[bytes]") -> None:
+def kill(_relay, _server, process):
     """The process crashes."""
     process.kill()
 
 
-def told(kind: str) -> Callable[[Relay, PrefectServer, "subprocess.Popen[bytes]"], None]:
+def told(kind):
     """A button of Prefect's pages is pressed."""
 
-    def press(_relay: Relay, server: PrefectServer, _process: "subprocess.Popen[bytes]") -> None:
+    def press(_relay, server, _process):
         set_state(server, kind)
 
     return press

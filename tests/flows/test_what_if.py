@@ -8,7 +8,7 @@ from recon.steps.compare.rules_change import Change, ChangedRule
 from recon.steps.compare.what_if import ComparedAgain, WhatIf
 
 
-def answer() -> WhatIf:
+def answer():
     """One night on which a tolerance takes a break away."""
     change = Change(("m", "a", "SO-1", "EUR"), "AMOUNT_OVER", "matched", "", 7)
     verdicts = (Verdict.BREAKS_OPEN, Verdict.RECONCILED)

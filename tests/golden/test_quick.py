@@ -3,7 +3,7 @@
 import pytest
 
 from recon.model.terms import End
-from tests.golden.figures import Figure, differences, frozen, told
+from tests.golden.figures import differences, frozen, told
 from tests.golden.nights import DATABASES, SIZES
 from tests.golden.plays import PLAYS, QUICK, of_play, play
 from tests.injected import RECIPES
@@ -52,7 +52,7 @@ def test_a_night_is_the_same_on_every_database(size):
     assert others == [first]
 
 
-def night_on(database: str, *, size: int) -> list[dict[str, Figure]]:
+def night_on(database, *, size):
     """Its figures, and the digests of its sheets."""
     name = f"night of {size} orders, {database}"
     return [frozen()[name], frozen()[f"{name}, sheets"]]

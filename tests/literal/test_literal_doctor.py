@@ -1,15 +1,12 @@
 """The doctor finds out, by reads only, that a gateway is the API document taken literally."""
 
-from collections.abc import Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 
 from recon.config.settings import load_settings
-from recon.steps.admin.doctor import Check
 from recon.steps.admin.gateway_doctor import gateway_checks
-from tests.literal.gateway import ACCOUNT, KEY, MERCHANT, Gateway, Payment, literal_gateway
+from tests.literal.gateway import ACCOUNT, KEY, MERCHANT, Payment, literal_gateway
 
 AT = "20261120100000"
 
@@ -17,7 +14,7 @@ AT = "20261120100000"
 class Office:
     """Somebody before the first night, with this gateway's address and key."""
 
-    def __init__(self, folder: Path, *, url: str, database_url: str, gateway: Gateway) -> None:
+    def __init__(self, folder, *, url, database_url, gateway):
         self.config = folder / "config"
         self.config.mkdir()
         self.gateway = gateway
@@ -29,16 +26,16 @@ class Office:
         }
         self.write("gateway.toml", "calls_per_second = 1000\n")
 
-    def write(self, name: str, text: str) -> None:
+    def write(self, name, text):
         """A file of the configuration."""
         (self.config / name).write_text(text)
 
-    def payment(self, order_no: str, currency: str, *, state: str = "paid") -> str:
+    def payment(self, order_no, currency, *, state="paid"):
         """A payment of ten, which this gateway writes with two decimals in every currency."""
         self.gateway.seed(Payment(order_no, f"T-{order_no}", currency, "10.00", AT, state))
         return order_no
 
-    def found(self, *orders: str, refunded: tuple[str, ...] = ()) -> dict[str, Check]:
+    def found(self, *orders, refunded=()):
         """The doctor's lines by name."""
         checks = gateway_checks(
             load_settings(self.variables),
@@ -51,7 +48,7 @@ class Office:
 
 
 @pytest.fixture
-def office(tmp_path: Path, sqlite_url: str) -> Iterator[Office]:
+def office(tmp_path, sqlite_url):
     """One that has read the document and configured nothing of its own."""
     with literal_gateway() as (url, gateway):
         yield Office(tmp_path, url=url, database_url=sqlite_url, gateway=gateway)

@@ -3,7 +3,6 @@
 import base64
 import csv
 import random
-from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
@@ -20,7 +19,7 @@ from recon.steps.approvals.verdicts import resolve
 from recon.steps.money.approve import approve, waiting
 from recon.steps.money.gate import stop_sending
 from recon.steps.night import whole_night as night
-from recon.steps.runtime.environment import Environment, environment_of
+from recon.steps.runtime.environment import environment_of
 from recon.steps.runtime.identity import identify
 from recon.store.schema import instruction
 from reports.workbook_io import workbooks
@@ -48,14 +47,12 @@ class Shop:
     now: datetime = datetime(2026, 11, 21, 2, tzinfo=UTC)
     told: list[StepSummary] = field(default_factory=list)
 
-    def clock(self) -> datetime:
+    def clock(self):
         """Each look is a second later."""
         self.now += timedelta(seconds=1)
         return self.now
 
-    def order(
-        self, number: int, *, state: str, status: str, action: str = "", amount: str = ""
-    ) -> str:
+    def order(self, number, *, state, status, action="", amount=""):
         """A payment of the gateway's, and the line of the order file that speaks of it."""
         made = Payment(f"W-{number}", f"T{number}", "EUR", "10.00", "20261120100000", state)
         if state == "paid":
@@ -64,12 +61,12 @@ class Shop:
         cells = (MERCHANT, ACCOUNT, made.order_no, "EUR", "10.00", status, AT, made.transaction_id)
         return ",".join((*cells, "", action, amount, "late" if action == "refund" else "", ""))
 
-    def drop(self, name: str, *lines: str) -> None:
+    def drop(self, name, *lines):
         """An order file in the inbox."""
         (self.folder / "inbox" / name).write_text("\n".join((HEADER, *lines, "")))
 
     @contextmanager
-    def opened(self, day: str) -> Iterator[Environment]:
+    def opened(self, day):
         """What the commands of a day work with."""
         variables = {
             "RECON_GATEWAY_BASE_URL": self.url,
@@ -81,7 +78,7 @@ class Shop:
         with environment_of(variables, clock=self.clock, randomness=random.Random(day)) as opened:
             yield opened
 
-    def night(self, day: str) -> Verdict:
+    def night(self, day):
         """A live night by the real steps, with a real workbook."""
         self.told = []
         with self.opened(day) as opened:
@@ -93,7 +90,7 @@ class Shop:
             )
             return Verdict(ended.verdict)
 
-    def instruct(self, name: str, *rows: dict[str, str]) -> None:
+    def instruct(self, name, *rows):
         """An instruction file in the inbox."""
         common = {"merchant_id": MERCHANT, "account_id": ACCOUNT, "currency": "EUR"}
         with (self.folder / "inbox" / name).open("w", newline="") as file:
@@ -102,7 +99,7 @@ class Shop:
             writer.writeheader()
             writer.writerows([common | row for row in rows])
 
-    def agree(self, day: str) -> None:
+    def agree(self, day):
         """Two people say yes to all that waits."""
         self.declare_people()
         with self.opened(day) as opened:
@@ -110,13 +107,13 @@ class Shop:
                 person = identify(who, code=None, environment=opened)
                 approve(waiting(opened).wanted.digest, person=person, environment=opened)
 
-    def declare_people(self) -> None:
+    def declare_people(self):
         """Two who approve and decide."""
         (self.folder / "config" / "approvers.toml").write_text(
             "".join(f'[approvers.{who}]\nname = "{who} X"\nlimit.EUR = 999\n' for who in PEOPLE)
         )
 
-    def ended_elsewhere(self, wanted: str, *, by: str) -> None:
+    def ended_elsewhere(self, wanted, *, by):
         """One of them saw in the gateway's pages that a subscription ended."""
         self.declare_people()
         with self.opened(f"{self.now:%Y-%m-%d}") as opened:
@@ -127,13 +124,13 @@ class Shop:
                 person=identify(by, code=None, environment=opened),
             )
 
-    def instructions(self) -> str:
+    def instructions(self):
         """All that the sheet Instructions of the newest workbook says."""
         newest = max((self.folder / "reports").glob("reconciliation-*.xlsx"))
         rows = values_of(newest.read_bytes(), "Instructions")
         return " ".join(str(cell) for row in rows for cell in row)
 
-    def breaks(self) -> dict[str, tuple[str, str, str]]:
+    def breaks(self):
         """Code, severity and reason by order number, as the newest workbook has them."""
         newest = max((self.folder / "reports").glob("reconciliation-*.xlsx"))
         rows = values_of(newest.read_bytes(), "Breaks")
@@ -144,7 +141,7 @@ class Shop:
 
 
 @pytest.fixture
-def shop(tmp_path: Path, sqlite_url: str) -> Iterator[Shop]:
+def shop(tmp_path, sqlite_url):
     """A merchant whose rules know this gateway's codes."""
     for name in ("config", "inbox", "reports"):
         (tmp_path / name).mkdir()

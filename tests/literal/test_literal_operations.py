@@ -4,7 +4,6 @@ import ast
 import asyncio
 import json
 import sys
-from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, get_args
@@ -52,14 +51,14 @@ TEN = Decimal("10.00")
 
 
 @pytest.fixture(scope="module")
-def running() -> Iterator[tuple[str, Gateway]]:
+def running():
     """One gateway for all tests of this module."""
     with literal_gateway() as found:
         yield found
 
 
 @pytest.fixture
-def gateway(running: tuple[str, Gateway]) -> Gateway:
+def gateway(running):
     """The gateway's own side, empty."""
     _, found = running
     found.__dict__.update({k: v for k, v in Gateway().__dict__.items() if k != "lock"})
@@ -67,16 +66,14 @@ def gateway(running: tuple[str, Gateway]) -> Gateway:
 
 
 @pytest.fixture
-def client(running: tuple[str, Gateway], gateway: Gateway) -> Target:
+def client(running, gateway):
     """The real client, as it is shipped."""
     del gateway
     ids = {"merchant_id": MERCHANT, "account_id": ACCOUNT}
     return Target(place_of(running[0], sign_key=SecretStr(KEY), **ids))
 
 
-def paid_by_card(
-    currency: str = "EUR", amount: str = "10.00", *, state: str = "authorised"
-) -> Payment:
+def paid_by_card(currency="EUR", amount="10.00", *, state="authorised"):
     """A payment of the gateway's."""
     made = Payment("web", "T1", currency, amount, "20261119101010", state)
     return made if state != "paid" else Payment(**(made.__dict__ | {"captured": Decimal(amount)}))
@@ -285,14 +282,14 @@ def test_this_gateway_shares_no_code_with_any_other():
                 assert str(node.module).partition(".")[0] in sys.stdlib_module_names
 
 
-def fields_in(table: Any) -> Any:
+def fields_in(table):
     """Names within names of a table."""
     if isinstance(table, list):
         return fields_in(table[0])
     return {name: fields_in(one) for name, one in table.items()} if isinstance(table, dict) else {}
 
 
-def fields_of(sends: Any) -> Any:
+def fields_of(sends):
     """Names within names of what the client sends."""
     inner = [sends, *get_args(sends)]
     inner += [one for arg in get_args(sends) for one in get_args(arg)]
@@ -302,7 +299,7 @@ def fields_of(sends: Any) -> Any:
     return {name: fields_of(one.annotation) for name, one in models[0].model_fields.items()}
 
 
-def two_decimals(client: Target) -> Target:
+def two_decimals(client):
     """The client as it is told of a gateway of two decimals throughout."""
     known = client.account.interface.profile
     amounts = known.amounts.model_copy(update={"own_decimals_if_more": False})

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import threading
-from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -12,7 +11,6 @@ import pytest
 from pydantic import SecretStr
 
 from recon.gateway_client import (
-    BatchReply,
     Connection,
     Gateway,
     MisuseError,
@@ -21,7 +19,6 @@ from recon.gateway_client import (
     ReplyOutcome,
 )
 from tests.literal.gateway import ACCOUNT, KEY, MERCHANT, Payment, literal_gateway
-from tests.literal.gateway import Gateway as LiteralGateway
 
 THREADS = 8
 REFUNDS_EACH = 6
@@ -29,7 +26,7 @@ QUICK = QueryLimits(calls_per_second=10_000, in_flight=THREADS)
 
 
 @pytest.fixture
-def gateway() -> Iterator[tuple[str, LiteralGateway]]:
+def gateway():
     """The API document as a server, with more captured than is refunded: a second refund counts."""
     with literal_gateway() as (base_url, truth):
         for number in range(THREADS * REFUNDS_EACH):
@@ -47,9 +44,7 @@ def gateway() -> Iterator[tuple[str, LiteralGateway]]:
         yield base_url, truth
 
 
-def place_of(
-    base_url: str, *, clock: Callable[[], datetime] = lambda: datetime(2026, 11, 20, tzinfo=UTC)
-) -> Connection:
+def place_of(base_url, *, clock=lambda: datetime(2026, 11, 20, tzinfo=UTC)):
     """How the literal gateway's account is reached."""
     return Connection(
         base_url=base_url,
@@ -61,7 +56,7 @@ def place_of(
     )
 
 
-def refund_of(number: int) -> RefundRow:
+def refund_of(number):
     """Ten euros of a payment."""
     return RefundRow(
         transaction_id=f"T{number}",
@@ -73,7 +68,7 @@ def refund_of(number: int) -> RefundRow:
     )
 
 
-def refunded_again_on_error(shared: Gateway, number: int) -> BatchReply:
+def refunded_again_on_error(shared, number):
     """What a caller does who holds every exception for "nothing was sent"."""
     for last in (False, False, True):
         try:
@@ -89,7 +84,7 @@ def test_eight_threads_share_it_and_each_refund_takes_effect_once(gateway):
     base_url, truth = gateway
     together = threading.Barrier(THREADS)
 
-    def refund(thread: int) -> list[ReplyOutcome]:
+    def refund(thread):
         together.wait()
         mine = range(thread * REFUNDS_EACH, (thread + 1) * REFUNDS_EACH)
         return [refunded_again_on_error(shared, number).rows[0].outcome for number in mine]
@@ -107,7 +102,7 @@ def test_it_works_inside_a_running_loop(gateway):
     """As in a notebook, whose cells run in a loop."""
     base_url, truth = gateway
 
-    async def cell() -> BatchReply:
+    async def cell():
         with Gateway(place_of(base_url)) as shared:
             return refunded_again_on_error(shared, 0)
 
@@ -122,7 +117,7 @@ def test_a_call_from_within_a_call_is_refused_before_anything_is_prepared(gatewa
     base_url, truth = gateway
     refused: list[MisuseError] = []
 
-    def clock() -> datetime:
+    def clock():
         for again in (lambda: shared.refund([refund_of(1)]), shared.close):
             with pytest.raises(MisuseError, match="from within a call of its own") as error:
                 again()

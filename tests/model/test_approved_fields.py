@@ -6,7 +6,6 @@ from decimal import Decimal
 
 import pytest
 from played_people import look
-from protocol_world import World
 
 from recon.config.limits import Limits
 from recon.model.errors import ReconError
@@ -23,13 +22,13 @@ CHANGES = (
 TIGHT = {"approved_by_rule": Decimal(5)}
 
 
-def _changed(world: World, change: str) -> None:
+def _changed(world, change):
     world.store.looking.execute(
         f"UPDATE instruction SET {change} WHERE state IN ('planned', 'approved')"  # noqa: S608
     )
 
 
-def _sent(world: World) -> set[tuple[str, str, int]]:
+def _sent(world):
     return {(one.kind, one.transaction_id, one.amount) for one in world.gateway.effects()}
 
 

@@ -1,12 +1,7 @@
 """Each way in which the night's login alone once brought money to move: none does."""
 
-from collections.abc import Callable
-
 import pytest
 from played_attacker import ATTACKS, attacked
-from protocol_world import World
-
-World_of = Callable[[int], World]
 
 
 @pytest.mark.parametrize("name", ATTACKS)

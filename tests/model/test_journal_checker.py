@@ -2,7 +2,6 @@
 
 import hashlib
 import sqlite3
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pytest
@@ -36,13 +35,7 @@ class Moved:
     batch_id: str = ""
 
 
-def journal_of(
-    *states: str,
-    batch_state: str = "closed",
-    amount: int = 400,
-    numbers: Sequence[int] = (),
-    cases: Sequence[str] = (),
-) -> sqlite3.Connection:
+def journal_of(*states, batch_state="closed", amount=400, numbers=(), cases=()):
     """A journal in which each instruction was sent in a batch of its own, all of one payment."""
     journal = sqlite3.connect(":memory:")
     journal.executescript(TABLES)

@@ -4,7 +4,7 @@ import os
 from datetime import timedelta
 
 import pytest
-from protocol_world import AUTHORISED, CAPTURED, World
+from protocol_world import AUTHORISED, CAPTURED
 from scripted_gateway import GOOD, Script
 
 from recon.model.terms import InstructionKind
@@ -57,7 +57,7 @@ def test_no_answer_is_lost_with_a_commit(world_of, kind, away):
     assert ended == [{"confirmed"}] * len(ended)
 
 
-def _commits_of_a_night(world: World, kind: InstructionKind) -> list[int]:
+def _commits_of_a_night(world, kind):
     """The points before and after each commit, between the claim and the outcome."""
     world.instruct(kind, MOVES[kind][0], amount=1_000)
     world.night()

@@ -22,13 +22,13 @@ Scenario = Callable[[World], int]
 """Plays in a world; how many requests left that should not have."""
 
 
-def _later_night(world: World) -> None:
+def _later_night(world):
     world.pass_time(timedelta(days=1))
     with suppress(ReconError):
         world.night()
 
 
-def _two_refunds(world: World, *, head: bool) -> int:
+def _two_refunds(world, *, head):
     """Two refunds of one payment, a backup between them put back; requests after that.
 
     The gateway shows a payment that is refunded in part, as the backup knows it: no state tells.
@@ -46,7 +46,7 @@ def _two_refunds(world: World, *, head: bool) -> int:
     return world.gateway.requests - before
 
 
-def _forgotten_word(world: World, *, act: Callable[[World], None]) -> int:
+def _forgotten_word(world, *, act):
     """Somebody forbids what waits, and a backup from before is put back."""
     world.instruct(InstructionKind.REFUND, "C-0", amount=250)
     world.gateway.deaf = True
@@ -59,7 +59,7 @@ def _forgotten_word(world: World, *, act: Callable[[World], None]) -> int:
     return world.gateway.requests
 
 
-def _two_copies(world: World, *, at: str) -> int:
+def _two_copies(world, *, at):
     """While one database's night is at a point, the night of a copy runs; doubles."""
     world.instruct(InstructionKind.REFUND, "C-3", amount=250)
     world.night()
@@ -90,7 +90,7 @@ def test_a_database_that_is_not_the_newest_sends_nothing(world_of, name):
     assert SCENARIOS[name](world_of(1)) == 0
 
 
-def _the_gate_is_blind(patch: pytest.MonkeyPatch) -> None:
+def _the_gate_is_blind(patch):
     """No gate sees what another database noted; whoever claims still does."""
     patch.setattr(gate, "restored_since", lambda *_, **__: "")
 

@@ -6,21 +6,19 @@ Campaign `chaos` plays every column of every row at both times; an ordinary run 
 import os
 import random
 import sqlite3
-from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import timedelta
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 from deliveries import ORDERS, Guise
 from journal_checker import unwanted
-from protocol_world import World, settle_step
+from protocol_world import settle_step
 from scripted_gateway import Script
 
 from recon.model.errors import ReconError
 from recon.model.terms import InstructionKind
 
-World_of = Callable[[int], World]
 TABLES = ("order_file", "reject", "answer_part", "batch", "attempt")
 """Those of `NOT_BOUND` (tests/recon/steps/test_forged_rows.py) but the messages of the gateway."""
 TIMES = ("between nights", "behind the query")
@@ -47,7 +45,7 @@ class Forging(NamedTuple):
 BAD = "100042,100042001,B-1,EUR,ten,paid,2026-11-19T10:00:00Z,,,,\n"
 
 
-def begun(world: World) -> None:
+def begun(world):
     """Refunds: one confirmed, two in doubt of which one happened; and a row that cannot be read."""
     (world.merchant.inbox / "orders-bad.csv").write_text(f"{','.join(ORDERS)}\n{BAD}")
     silent = [Script(), Script("now", "silence"), Script("none", "silence")]
@@ -57,7 +55,7 @@ def begun(world: World) -> None:
         world.pass_time(timedelta(minutes=1))
 
 
-def places(world: World) -> Iterator[Forging]:
+def places(world):
     """Everything that can be changed after the beginning."""
     for table in TABLES:
         names = [row[1] for row in world.store.looking.execute(f"PRAGMA table_info({table})")]
@@ -67,7 +65,7 @@ def places(world: World) -> Iterator[Forging]:
                 yield from (Forging(table, column, row, time) for time in TIMES)
 
 
-def forge(world: World, it: Forging) -> None:
+def forge(world, it):
     """Whatever refuses it by itself is no danger."""
     base = world.store.looking
     with suppress(sqlite3.IntegrityError):
@@ -88,7 +86,7 @@ def forge(world: World, it: Forging) -> None:
             )
 
 
-def _insert_like(base: sqlite3.Connection, table: str, row: int) -> None:
+def _insert_like(base, table, row):
     columns = base.execute(f"PRAGMA table_info({table})").fetchall()
     values = list(base.execute(f"SELECT * FROM {table} WHERE rowid = ?", (row,)).fetchone())  # noqa: S608
     for at, column in enumerate(columns):
@@ -97,7 +95,7 @@ def _insert_like(base: sqlite3.Connection, table: str, row: int) -> None:
     base.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(values))})", values)  # noqa: S608
 
 
-def _other(base: sqlite3.Connection, it: Forging, before: Any) -> Any:
+def _other(base, it, before):
     """What somebody would write, a value that the column has elsewhere, or one that is like it."""
     if (word := WORDS.get((it.table, it.column), before)) != before:
         return word
@@ -121,7 +119,7 @@ WORDS = {
 """What somebody would write there who wants a refund sent once more."""
 
 
-def played(world: World, it: Forging) -> list[str]:
+def played(world, it):
     """What moved that nobody wanted: after a forging, more nights and the same wishes once more."""
     begun(world)
     if it.time == "between nights":
@@ -130,7 +128,7 @@ def played(world: World, it: Forging) -> list[str]:
         if it.time == "behind the query":
             real = settle_step.settle
 
-            def settle(*run: Any, **how: Any) -> Any:
+            def settle(*run, **how):
                 forge(world, it)
                 return real(*run, **how)
 
@@ -138,7 +136,7 @@ def played(world: World, it: Forging) -> list[str]:
         return _moved_later(world)
 
 
-def _moved_later(world: World) -> list[str]:
+def _moved_later(world):
     """What moved that nobody wanted when the same wishes come once more in later nights."""
     _later(world)
     for number in range(len(WISHES)):
@@ -148,13 +146,13 @@ def _moved_later(world: World) -> list[str]:
     return unwanted(world.gateway.effects(), may_happen=world.merchant.may_happen())
 
 
-def _later(world: World) -> None:
+def _later(world):
     world.pass_time(timedelta(hours=9))
     with suppress(ReconError, ValueError):
         world.night()
 
 
-def chosen(world: World) -> list[Forging]:
+def chosen(world):
     """All of them, or a share in an order of chance."""
     begun(world)
     found = [*places(world)]

@@ -35,7 +35,7 @@ def test_a_listed_mutant_fits_its_file(mutant):
 
 
 @cache
-def names_in(file: str) -> frozenset[str]:
+def names_in(file):
     """The names of all tests that stand in a file."""
     path = CHECKOUT / file
     tree = ast.parse(path.read_text("utf-8") if path.is_file() else "")

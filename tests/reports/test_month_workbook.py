@@ -2,7 +2,6 @@ from dataclasses import astuple, replace
 from datetime import date
 from decimal import Decimal
 from hashlib import sha256
-from pathlib import Path
 from typing import Any
 
 import openpyxl
@@ -40,7 +39,7 @@ SUM = "Sum EUR 2026-11"
 
 
 @pytest.fixture(scope="module")
-def month(tmp_path_factory: pytest.TempPathFactory) -> StatedMonth:
+def month(tmp_path_factory):
     """A month made from the truth, with a night that did not run."""
     truth = MonthTruth(date(2026, 11, 1), 9, per_day=2)
     nights = nights_of(truth, tmp_path_factory.mktemp("month"), every=7)
@@ -63,17 +62,17 @@ def month(tmp_path_factory: pytest.TempPathFactory) -> StatedMonth:
     )
 
 
-def written(month: StatedMonth, path: Path) -> Path:
+def written(month, path):
     """The workbook of a month beside its files."""
     return written_close(close_of(month), path)
 
 
-def written_close(close: PreparedClose, path: Path) -> Path:
+def written_close(close, path):
     """The workbook of a close beside its files."""
     return put_in_place(close_workbook(close, seen_close(close)), path=path)
 
 
-def close_of(month: StatedMonth) -> PreparedClose:
+def close_of(month):
     """A close of the month that something blocks."""
     blocker = Blocker("2026-11-03: no night ran", "Anna Berg", "recon nights")
     item = OpenItem(f"Break {CODE}", 2, "EUR", 500, "Open breaks", CODE)
@@ -166,7 +165,7 @@ def test_the_sheets_say_what_the_statement_says(month, tmp_path):
     assert [f"{day:%Y-%m-%d}" for day in days] == [str(each.business_date) for each in month.nights]
 
 
-def rows_of_sheet(path: Path, title: str) -> list[list[Any]]:
+def rows_of_sheet(path, title):
     """What stands on a sheet, row by row."""
     sheet = openpyxl.load_workbook(path, data_only=True)[title]
     return [[cell.value for cell in row] for row in sheet.iter_rows()]

@@ -10,7 +10,6 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -58,7 +57,7 @@ class Stated:
     """Whether there may be none, or many."""
 
 
-def statements(where: str) -> list[Stated]:
+def statements(where):
     """Those of the page, of what was told, or of the status."""
     return [Stated(**table) for table in STATEMENTS[where]]
 
@@ -66,7 +65,7 @@ def statements(where: str) -> list[Stated]:
 class Night:
     """What a night of the demo sealed, as tables, and what it told people."""
 
-    def __init__(self, folder: Path, *, told: str, status: str, standing: str) -> None:
+    def __init__(self, folder, *, told, status, standing):
         (sealed,) = (folder / "archive" / "nights").glob("*/*/*/*")
         self.told, self.status = told.splitlines(), status.splitlines()
         self.standing = standing.replace("\n|  |  |  |", " and").splitlines()
@@ -89,12 +88,10 @@ class Night:
         sheet = openpyxl.load_workbook(workbook)["Summary"]
         self.page = list(joined_lines(sheet.iter_rows(values_only=True)))
 
-    def _view(self, name: str, path: Path) -> None:
+    def _view(self, name, path):
         self._tables.read_parquet(str(path)).create(name)
 
-    def counted(
-        self, stated: Stated, *, line: re.Match[str], lines: Sequence[str]
-    ) -> list[Decimal]:
+    def counted(self, stated, *, line, lines):
         """The figures that the sealed files have for a line."""
         given = {**line.groupdict(), "lines": "\n".join(lines)}
         cells: list[Decimal] = []
@@ -105,7 +102,7 @@ class Night:
         return cells
 
 
-def joined_lines(rows: Iterator[tuple[object, ...]]) -> Iterator[str]:
+def joined_lines(rows):
     """The page's lines, cells between bars; a sentence that goes on below is one line."""
     line = ""
     for row in rows:
@@ -118,7 +115,7 @@ def joined_lines(rows: Iterator[tuple[object, ...]]) -> Iterator[str]:
     yield line
 
 
-def figures_of(line: str) -> list[Decimal]:
+def figures_of(line):
     """The amounts and counts of a line, in their order; dates, ids and places are none.
 
     >>> figures_of("2 more of 1,234.50 EUR since 2026-11-20 in SO1000")
@@ -130,14 +127,12 @@ def figures_of(line: str) -> list[Decimal]:
     return [plain(Decimal(text.replace(",", "").replace("\N{MINUS SIGN}", "-"))) for text in found]
 
 
-def plain(figure: Decimal) -> Decimal:
+def plain(figure):
     """Without what a float leaves behind the last decimal of any currency."""
     return figure.quantize(Decimal("0.0001")).normalize() + 0
 
 
-def line_differs(
-    night: Night, line: str, *, stated: Sequence[Stated], lines: Sequence[str]
-) -> tuple[str, Stated | None]:
+def line_differs(night, line, *, stated, lines):
     """What is wrong with a line's figures, "" for nothing, and the statement that it fits."""
     if not (figures := figures_of(line)):
         return "", None
@@ -150,7 +145,7 @@ def line_differs(
     return f"{line}: states {[*map(str, figures)]}, sealed {[*map(str, own)]}", one
 
 
-def differing(night: Night, lines: Sequence[str], *, stated: Sequence[Stated]) -> list[str]:
+def differing(night, lines, *, stated):
     """Lines whose figures are not those of the sealed files, or that nothing speaks of."""
     each = [line_differs(night, line, stated=stated, lines=lines) for line in lines]
     found = [wrong for wrong, _ in each if wrong]
@@ -160,7 +155,7 @@ def differing(night: Night, lines: Sequence[str], *, stated: Sequence[Stated]) -
 
 
 @pytest.fixture(scope="module")
-def night(tmp_path_factory: pytest.TempPathFactory) -> Night:
+def night(tmp_path_factory):
     """A demo, played as people play it."""
     folder = tmp_path_factory.mktemp("stated") / "demo"
     recon = [sys.executable, "-c", "import sys; from recon.cli import main; sys.exit(main())"]

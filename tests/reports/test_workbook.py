@@ -1,33 +1,29 @@
 import io
 import re
 import zipfile
-from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
 
 import openpyxl
 import pandas as pd
 import pytest
 
-from recon.model.figures import NightFigures, matched_of
+from recon.model.figures import matched_of
 from recon.model.terms import Verdict
 from reports.sheets.page_one import Page, verdict_sentence
 from reports.sheets.totals import rows_on_sheets
 from reports.workbook import write_workbook
 from tests.reports.drawn_sheets import SHEETS, content_of, list_on, words_on
 
-Build = Callable[..., NightFigures]
 EVIL = '=HYPERLINK("http://evil.example","click")'
-LONG_ID = "00123456789012345678"
 
 
-def opened(content: bytes) -> Any:
+def opened(content):
     """The workbook as openpyxl reads it."""
     return openpyxl.load_workbook(io.BytesIO(content))
 
 
-def cells_of(workbook: Any) -> Iterator[Any]:
+def cells_of(workbook):
     """Every cell that holds something."""
     for sheet in workbook.worksheets:
         for row in sheet.iter_rows():
@@ -35,7 +31,7 @@ def cells_of(workbook: Any) -> Iterator[Any]:
 
 
 @pytest.fixture
-def content(night_workbook: bytes) -> bytes:
+def content(night_workbook):
     """The example night as a file."""
     return night_workbook
 
@@ -236,7 +232,7 @@ def test_the_share_of_what_is_due_is_rounded_down(build, matched, broken, labels
     assert labels in page_one_sentence(figures)
 
 
-def page_one_sentence(figures: NightFigures) -> str:
+def page_one_sentence(figures):
     """What the verdict means, whatever the sheets come to."""
     page = Page(figures, rows_on_sheets(figures), {})
     return verdict_sentence(page)

@@ -1,6 +1,5 @@
 """Workbooks that came back are read behind the door: none of them ends the command."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -14,7 +13,7 @@ BROKEN = r"signed\.xlsx (needs more than 1 MiB of memory|broke its reader)"
 
 
 @pytest.fixture
-def little_memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def little_memory(monkeypatch):
     """A reader that every file breaks."""
     reader = FileReader(bounds=lambda size: replace(bounds_of(size), data_bytes=MIB))
     monkeypatch.setattr("reports.workbook_io.file_reader", lambda: reader)

@@ -11,7 +11,7 @@ NEVER_GIVEN = {UnverifiedReason.SIGNATURE_INVALID, UnverifiedReason.ECHO_MISMATC
 WORDS = [word for word in (*BreakCode, *Flag, *UnverifiedReason) if word not in NEVER_GIVEN]
 
 
-def expected_words() -> set[str]:
+def expected_words():
     """All words of all expect.toml, but for why something is not as it must be yet."""
     texts = (path.read_text(encoding="utf-8") for path in HERE.rglob("expect.toml"))
     return {

@@ -34,7 +34,7 @@ RIGHT: Mapping[str, object] = {
 }
 
 
-def differences(**stated: object) -> tuple[list[str], list[str]]:
+def differences(**stated):
     """What a night that states something else is told."""
     return NIGHT.differences(Expected.of({**RIGHT, **stated}, where="here"))
 

@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from recon.archive.rows_file import Ordered, ordered_rows, read_rows, write_ordered
-from recon.archive.schemas import ANSWER_SCHEMAS, MINOR_UNITS, SCHEMAS, FileSchema
+from recon.archive.schemas import ANSWER_SCHEMAS, MINOR_UNITS, SCHEMAS
 from recon.archive.step_folder import Rows
 from recon.model.errors import ArchiveBrokenError
 from tests.recon.archive.planted import AT, orders
@@ -15,7 +15,7 @@ from tests.recon.steps.large_nights import in_groups_of
 MANY_ROWS = 20_000
 
 
-def file_of(table: pa.Table, *, schema: FileSchema) -> bytes:
+def file_of(table, *, schema):
     file = io.BytesIO()
     write_ordered(file, ordered_rows(table, schema=schema), schema=schema)
     return file.getvalue()

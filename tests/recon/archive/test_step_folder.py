@@ -4,7 +4,6 @@ import resource
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,7 +13,6 @@ from recon.archive import storage
 from recon.archive.step_folder import (
     FileEntry,
     Manifest,
-    Part,
     manifest_bytes,
     manifest_of,
     sealed_step,
@@ -67,7 +65,7 @@ print(passes)
 
 
 @contextmanager
-def full_disk(size: int) -> Iterator[None]:
+def full_disk(size):
     """No file of this process may grow beyond so many bytes."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     kept = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -83,7 +81,7 @@ def test_a_file_lies_on_the_disk_before_the_next_one_is_made(tmp_path):
     """Of a step that nobody wrote before, one table at a time is held."""
     storage, there = LocalStorage(tmp_path), []
 
-    def one_by_one() -> Iterator[Part]:
+    def one_by_one():
         for part in parts(4200):
             there.append([path.name for path in tmp_path.rglob("*.parquet")])
             yield part
@@ -98,11 +96,11 @@ def test_no_manifest_is_there_before_the_names_of_its_files_are_on_the_disk(tmp_
     """The folder is brought to the disk before the manifest and after it, and no more often."""
     rename, flush, seen = Path.replace, storage.flush_folder, []
 
-    def renamed(path: Path, target: Path) -> Path:
+    def renamed(path, target):
         seen.append(target.name)
         return rename(path, target)
 
-    def flushed(folder: Path) -> None:
+    def flushed(folder):
         flush(folder)
         seen.append(folder)
 

@@ -1,6 +1,5 @@
 import os
 import stat
-from collections.abc import Iterator
 from contextlib import suppress
 from io import SEEK_END
 from itertools import count
@@ -10,7 +9,6 @@ import pyarrow as pa
 import pytest
 
 from recon.archive.facts_files import (
-    FactsFile,
     facts_at,
     whole_facts,
     write_facts,
@@ -20,16 +18,14 @@ from recon.archive.schemas import FileSchema
 from recon.archive.step_folder import find_sealed, opened_file, sealed_step, step_problems
 from recon.archive.storage import (
     LocalStorage,
-    RemoteStorage,
     RetryDeadline,
-    Storage,
     reachable,
     s3_storage,
 )
 from recon.config.night_archive import ArchiveSettings
 from recon.model.errors import ArchiveBrokenError, ArchiveError
 from tests.recon.archive.planted import NIGHT, written
-from tests.recon.files.s3_server import S3Server, serving_s3
+from tests.recon.files.s3_server import serving_s3
 
 
 def test_a_storage_that_fails_says_which_and_what_was_not_done(tmp_path):
@@ -108,22 +104,22 @@ BUCKETS = count(1)
 
 
 @pytest.fixture
-def bucket() -> str:
+def bucket():
     return f"books{next(BUCKETS)}"
 
 
 @pytest.fixture
-def server(bucket: str) -> Iterator[S3Server]:
+def server(bucket):
     with serving_s3(bucket) as server:
         yield server
 
 
-def impatient() -> RetryDeadline:
+def impatient():
     """Without pauses, and without an end but of a few tries."""
     return RetryDeadline(pause=lambda _: None, elapsed=lambda: 0.0, seconds=1)
 
 
-def storage_of(server: S3Server, bucket: str) -> RemoteStorage:
+def storage_of(server, bucket):
     settings = ArchiveSettings(
         path=f"s3://{bucket}/archive",
         endpoint=server.address,
@@ -210,7 +206,7 @@ NUMBERS = FileSchema("numbers", "facts", pa.schema([pa.field("key", pa.int64())]
 PARTS = [pa.table([pa.array(numbers)], schema=NUMBERS.columns) for numbers in ([3, 1], [-(2**63)])]
 
 
-def kept(storage: Storage) -> FactsFile:
+def kept(storage):
     return write_facts(storage, PARTS, folder=FACTS_FOLDER, schema=NUMBERS, doing="not kept")
 
 
@@ -225,11 +221,11 @@ def test_rows_come_back_from_s3(server, bucket):
         assert path.read_bytes() == content
 
 
-def _cut(path: Path) -> None:
+def _cut(path):
     path.write_bytes(path.read_bytes()[:-1])
 
 
-def _swapped(path: Path) -> None:
+def _swapped(path):
     other = write_facts(
         LocalStorage(path.parents[4]), PARTS[:1], folder=FACTS_FOLDER, schema=NUMBERS, doing=""
     )

@@ -1,5 +1,3 @@
-from pathlib import Path
-
 import pytest
 
 from recon.cli import main
@@ -10,14 +8,14 @@ NEXT = head("8").replace("2026-11-20T", "2026-11-23T")
 
 
 @pytest.fixture(autouse=True)
-def _operator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _operator(tmp_path, monkeypatch):
     """A folder with the rules of one bank, and no database anywhere."""
     (tmp_path / "r.toml").write_text(RULES)
     monkeypatch.delenv("RECON_DATABASE_URL", raising=False)
     monkeypatch.chdir(tmp_path)
 
 
-def check(*files: str) -> int:
+def check(*files):
     """The exit code of the check of these files."""
     how = ["--kind", "bank", "--rules", "r.toml", "--as-of", "2026-11-30"]
     return main(["order-file", "check", *files, *how])

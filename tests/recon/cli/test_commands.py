@@ -30,7 +30,7 @@ TYPED = re.compile(r"(?:`|^|[/ ]bin/|sudo -u \S+ )recon ([a-z][^`|\n]*)", re.MUL
 BETWEEN_LITERALS = re.compile(r'"\n\s+f?"')
 
 
-def recon(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+def recon(*words, **variables):
     """`recon` as a process of its own, with only these RECON_ variables."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("RECON_")}
     code = "import sys; from recon.cli import main; sys.exit(main())"
@@ -44,10 +44,10 @@ def recon(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def raise_in_a_command(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
+def raise_in_a_command(monkeypatch, error):
     """Let every command that opens an environment meet this error there."""
 
-    def environment_of(*_: object, **__: object) -> None:
+    def environment_of(*_, **__):
         raise error
 
     monkeypatch.setattr("recon.steps.runtime.environment.environment_of", environment_of)

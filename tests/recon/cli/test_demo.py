@@ -2,10 +2,8 @@ import json
 import re
 import sqlite3
 import threading
-from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from decimal import Decimal
-from pathlib import Path
 
 import pytest
 
@@ -23,24 +21,24 @@ from recon.cli.demo_work import (
 from recon.config.settings import load_settings
 from recon.model.nights import STEPS
 from recon.sandbox import SandboxOptions, serving
-from tests.recon.cli.conftest import DEMO_OF_60, PlayedDemo, effects
+from tests.recon.cli.conftest import DEMO_OF_60, effects
 
 FEW = DemoMemory(orders=40, seed=7)
 
 
-def variables_in(folder: Path) -> dict[str, str]:
+def variables_in(folder):
     """The variables of the demo's `env`, which commands below it find as `.env`."""
     lines = (folder / "env").read_text().splitlines()
     assert (folder / ".env").read_text().splitlines() == lines
     return dict(line.split("=", 1) for line in lines)
 
 
-def prepare(folder: Path, *words: str) -> int:
+def prepare(folder, *words):
     """`recon demo --prepare-only` in this folder."""
     return cli.main(["demo", "--dir", str(folder), "--prepare-only", *words])
 
 
-def files_in(folder: Path) -> dict[str, bytes]:
+def files_in(folder):
     """Every file below a folder, by its path there."""
     return {
         str(path.relative_to(folder)): path.read_bytes()
@@ -49,9 +47,7 @@ def files_in(folder: Path) -> dict[str, bytes]:
     }
 
 
-def test_prepare_leaves_everything_a_night_needs(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_prepare_leaves_everything_a_night_needs(tmp_path, capsys):
     """The contract's files stand under the folder, and their settings load."""
     code = prepare(tmp_path / "d", "--orders", "40")
 
@@ -78,9 +74,7 @@ def test_prepare_leaves_everything_a_night_needs(
 
 
 @pytest.mark.xdist_group(DEMO_OF_60)
-def test_the_demo_is_a_whole_night_without_prefect_and_says_what_to_look_at(
-    demo_of_60: PlayedDemo,
-) -> None:
+def test_the_demo_is_a_whole_night_without_prefect_and_says_what_to_look_at(demo_of_60):
     """Every step of a night in its order, the planted breaks found, no Prefect imported.
 
     Settings of another installation in the shell (a signer, a database) are not used.
@@ -99,9 +93,7 @@ def test_the_demo_is_a_whole_night_without_prefect_and_says_what_to_look_at(
 
 
 @pytest.mark.xdist_group(DEMO_OF_60)
-def test_breaks_and_close_set_thousands_apart_for_people_alone(
-    demo_of_60: PlayedDemo, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_breaks_and_close_set_thousands_apart_for_people_alone(demo_of_60, monkeypatch, capsys):
     """The same amounts, plain in JSON; of the demo some are above a thousand."""
     for name, value in variables_in(demo_of_60.folder).items():
         monkeypatch.setenv(name, value)
@@ -122,7 +114,7 @@ def test_breaks_and_close_set_thousands_apart_for_people_alone(
     assert re.search(r"[0-9],[0-9]{3}\.[0-9]{2} EUR", stated.out)
 
 
-def test_preparing_again_changes_no_file_but_the_databases(tmp_path: Path) -> None:
+def test_preparing_again_changes_no_file_but_the_databases(tmp_path):
     """The same command continues on the same folder, with the same port where it is free."""
     prepare(tmp_path, "--orders", "40")
     first = files_in(tmp_path)
@@ -136,7 +128,7 @@ def test_preparing_again_changes_no_file_but_the_databases(tmp_path: Path) -> No
     }
 
 
-def test_fresh_takes_away_only_what_the_demo_made(tmp_path: Path) -> None:
+def test_fresh_takes_away_only_what_the_demo_made(tmp_path):
     """Somebody's own files in the folder stay, everything of the demo goes."""
     prepare(tmp_path, "--orders", "40")
     mine = [tmp_path / "notes.txt", tmp_path / "inbox/mine.csv", tmp_path / "config/mine.toml"]
@@ -160,9 +152,7 @@ def test_fresh_takes_away_only_what_the_demo_made(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("words", [("--orders", "41"), ("--seed", "8")])
-def test_another_size_on_the_same_folder_is_refused(
-    words: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_another_size_on_the_same_folder_is_refused(words, tmp_path, capsys):
     """A folder holds one demo; the sentence says how to go on."""
     prepare(tmp_path, "--orders", "40", "--seed", "7")
 
@@ -170,7 +160,7 @@ def test_another_size_on_the_same_folder_is_refused(
     assert "--fresh" in capsys.readouterr().err
 
 
-def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
+def test_a_folder_of_somebody_else_is_left_alone(tmp_path):
     """A folder with a database that no demo made is refused, also by --fresh."""
     (tmp_path / "recon.sqlite").write_text("production")
 
@@ -179,7 +169,7 @@ def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
     assert (tmp_path / "recon.sqlite").read_text() == "production"
 
 
-def test_a_prepare_that_was_killed_is_done_again(tmp_path: Path) -> None:
+def test_a_prepare_that_was_killed_is_done_again(tmp_path):
     """Until all of the sample is written, the folder does not count as prepared."""
     prepare(tmp_path, "--orders", "40")
     whole = (tmp_path / "answer-key.json").read_bytes()
@@ -198,9 +188,7 @@ def test_a_prepare_that_was_killed_is_done_again(tmp_path: Path) -> None:
         ("recon.sqlite", "UPDATE alembic_version SET version_num = '9999'"),
     ],
 )
-def test_what_another_version_left_is_begun_anew_by_fresh(
-    tmp_path: Path, database: str, statement: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_another_version_left_is_begun_anew_by_fresh(tmp_path, database, statement, capsys):
     """Whoever tries the demo again after a change of its tables reads which option helps."""
     prepare(tmp_path, "--orders", "40")
     with closing(sqlite3.connect(tmp_path / database)) as connection:
@@ -213,14 +201,14 @@ def test_what_another_version_left_is_begun_anew_by_fresh(
 
 
 @contextmanager
-def sandbox_beside(folder: Path, *, port: int) -> Iterator[int]:
+def sandbox_beside(folder, *, port):
     """`recon sandbox --state D/sandbox.sqlite --port P`, as `.env` invites to."""
     options = SandboxOptions(port=port, seed=7, orders=40, state=folder / "sandbox.sqlite")
     with serving(options) as running:
         yield running.port
 
 
-def test_a_sandbox_that_runs_beside_is_used(tmp_path: Path) -> None:
+def test_a_sandbox_that_runs_beside_is_used(tmp_path):
     """The demo does not start a second one over the same state, nor wipe the ground under it."""
     place = folder_at(tmp_path)
     with prepared(place, FEW) as ready:
@@ -234,7 +222,7 @@ def test_a_sandbox_that_runs_beside_is_used(tmp_path: Path) -> None:
         assert prepare(tmp_path, "--fresh") == 2
 
 
-def test_a_port_that_is_taken_is_left_to_its_owner(tmp_path: Path) -> None:
+def test_a_port_that_is_taken_is_left_to_its_owner(tmp_path):
     """Somebody else at the remembered port: the demo takes another one and writes it down."""
     place = folder_at(tmp_path)
     with (

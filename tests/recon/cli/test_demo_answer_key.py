@@ -14,7 +14,7 @@ from recon import cli
 from recon.cli.demo_work import ACCOUNT
 from recon.model.money import parse_minor_units
 from recon.model.terms import BreakCode
-from tests.recon.cli.conftest import DEMO_OF_60, PlayedDemo
+from tests.recon.cli.conftest import DEMO_OF_60
 
 pytestmark = pytest.mark.xdist_group(DEMO_OF_60)
 DEMO = (2_000, 42)
@@ -52,14 +52,14 @@ class Night:
     key: dict[str, Any]
     results: Path
 
-    def rows(self, name: str) -> list[dict[str, Any]]:
+    def rows(self, name):
         """The rows of one table of the results."""
         table = pd.read_parquet(self.results / f"{name}.parquet")
         table = table.assign(**{each: table[each].fillna(0) for each in NO_LEG & {*table.columns}})
         rows: list[dict[str, Any]] = table.to_dict("records")
         return rows
 
-    def legs(self) -> dict[str, Legs]:
+    def legs(self):
         """Break -> its effects."""
         legs = defaultdict(set)
         for row in self.rows("effects"):
@@ -68,11 +68,7 @@ class Night:
 
 
 @pytest.fixture(scope="module", params=DEMOS, ids=str)
-def night(
-    request: pytest.FixtureRequest,
-    demo_of_60: PlayedDemo,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Night:
+def night(request, demo_of_60, tmp_path_factory):
     """`recon demo` of some size."""
     folder, (orders, seed) = demo_of_60.folder, request.param
     if (orders, seed) != DEMOS[0]:
@@ -85,13 +81,13 @@ def night(
     return Night(json.loads((folder / "answer-key.json").read_text()), results)
 
 
-def minor(amount: str, currency: str) -> int:
+def minor(amount, currency):
     """An amount of the key, which has a sign."""
     size = parse_minor_units(amount.removeprefix("-"), currency=currency)
     return -size if amount.startswith("-") else size
 
 
-def orders_of_key(key: dict[str, Any]) -> dict[str, tuple[str, Legs | None]]:
+def orders_of_key(key):
     """Order -> code and effects; of what only the settlement file shows, the code.
 
     A break of the other account alone is found by that account's night.
@@ -116,7 +112,7 @@ def orders_of_key(key: dict[str, Any]) -> dict[str, tuple[str, Legs | None]]:
     return found
 
 
-def groups_of_key(key: dict[str, Any]) -> Counter[tuple[str, int, int]]:
+def groups_of_key(key):
     """Code, effect on the ledger and effect at the bank of everything that is of no order."""
     found: Counter[tuple[str, int, int]] = Counter()
     for planted in (*key["held_back"], *key["ledger"], *key["bank"]["breaks"]):

@@ -4,7 +4,6 @@ import math
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta
-from pathlib import Path
 
 import pytest
 
@@ -25,13 +24,13 @@ FRIDAY = date(2026, 11, 20)
 NIGHT = time(2, 30)
 
 
-def prepared_demo(folder: Path) -> DemoFolder:
+def prepared_demo(folder):
     """A demo of few orders, prepared for its first night."""
     assert cli.main(["demo", "--dir", str(folder), "--orders", "40", "--prepare-only"]) == 0
     return DemoFolder(folder)
 
 
-def its_time(demo: DemoFolder, *, at: datetime) -> datetime:
+def its_time(demo, *, at):
     """The machine's time at which the demo has a time."""
     memory = recall(demo)
     return at - timedelta(seconds=memory.clock_shift)
@@ -90,7 +89,7 @@ def test_a_sandbox_that_once_does_not_answer_ends_no_delivery(tmp_path):
     with ExitStack() as until_it_stops:
         until_it_stops.enter_context(demo_gateway(demo, memory))
 
-        def without_it(_: float) -> None:
+        def without_it(_):
             until_it_stops.close()
 
         with pytest.raises(ConfigurationError, match="`make serve` starts both"):

@@ -52,7 +52,7 @@ ANSWERS = (
 
 
 @pytest.fixture(autouse=True)
-def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _folder(tmp_path, monkeypatch):
     """Three payments: one at the agreed fee, one 0.25 above it, one whose brand nobody tells."""
     texts = {"orders": ORDERS, "gateway": ANSWERS, "settlement": LINES, "credit": CREDIT}
     for name, text in texts.items():
@@ -61,19 +61,19 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def reconciled(*words: str, out: str = "out") -> int:
+def reconciled(*words, out="out"):
     """The exit code over the files and these words."""
     named = ("--orders", "orders.csv", "--gateway", "gateway.csv", "--as-of", "2026-11-20")
     return main(["reconcile", *named, "--out", out, *words])
 
 
-def codes(out: str) -> dict[str, str]:
+def codes(out):
     """Order -> code of the breaks of one."""
     with Path(out, "breaks.csv").open() as file:
         return {row["order_no"]: row["code"] for row in csv.DictReader(file) if row["order_no"]}
 
 
-def claims(out: str) -> list[dict[str, str]]:
+def claims(out):
     """The rows of the claim file."""
     with Path(out, "fee-claims.csv").open() as file:
         return [*csv.DictReader(file)]

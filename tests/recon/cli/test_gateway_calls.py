@@ -11,13 +11,13 @@ __all__ = ["gateway", "prepared", "prepared_once"]
 
 
 @pytest.fixture
-def port(gateway: int, capsys: pytest.CaptureFixture[str]) -> int:
+def port(gateway, capsys):
     """A prepared demo with its sandbox running and its variables set; gives the port."""
     capsys.readouterr()
     return gateway
 
 
-def seeded(port: int, *operations: str) -> dict[str, str]:
+def seeded(port, *operations):
     """A seeded payment in euro of the default account that went through just these operations."""
     told: dict[str, list[dict[str, str]]] = {}
     for effect in effects(port):
@@ -31,7 +31,7 @@ def seeded(port: int, *operations: str) -> dict[str, str]:
     )
 
 
-def reported_by_us(port: int) -> list[str]:
+def reported_by_us(port):
     """Operations that came through the API."""
     return [effect["operation"] for effect in effects(port) if effect["origin"] == "api"]
 
@@ -96,7 +96,7 @@ def test_money_by_hand_is_done_and_told(port, capsys, words, before, operation):
     assert reported_by_us(port) == [operation]
 
 
-def refused(port: int, *words: str) -> int:
+def refused(port, *words):
     """The exit code of a movement of an authorised payment, of which nothing left."""
     code = cli.main(["gateway", *words, seeded(port, "authorise")["order_no"], "--as", "a"])
     assert reported_by_us(port) == []

@@ -4,10 +4,7 @@ import shutil
 import sqlite3
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
@@ -44,21 +41,21 @@ SECRETS = (
 ORDER = ["SO-1", "--currency", "EUR", "--amount", "42.50"]
 
 
-def private(path: Path, fields: dict[str, Any], *, mode: int = 0o600) -> str:
+def private(path, fields, *, mode=384):
     """A file of a person's data."""
     path.write_text(json.dumps(fields))
     path.chmod(mode)
     return str(path)
 
 
-def contract(desk: Path) -> str:
+def contract(desk):
     """A file that names a recurring contract."""
     fields = {"recurring_id": "R1", "contract_name": "Gold plan"}
     return private(desk.parent / "contract.json", fields)
 
 
 @pytest.fixture
-def desk(tmp_path: Path, migrated: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def desk(tmp_path, migrated, monkeypatch):
     """A folder with a merchant's settings; the temporary files of this process go there too."""
     work = tmp_path / "work"
     (work / "config").mkdir(parents=True)
@@ -79,7 +76,7 @@ def desk(tmp_path: Path, migrated: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
 
 
 @pytest.fixture
-def asked(desk: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[dict[str, Any]]]:
+def asked(desk, monkeypatch):
     """What a played gateway is asked."""
     assert desk
     with played_gateway.played_gateway() as (base_url, requests):
@@ -88,7 +85,7 @@ def asked(desk: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[dict[str
 
 
 @pytest.fixture
-def by_card(desk: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, list[str]]]:
+def by_card(desk, monkeypatch):
     """A sandbox's address, and the words that pay there with card and shopper of private files."""
     card = private(desk.parent / "card.json", CARD)
     shopper = private(desk.parent / "shopper.json", SHOPPER)
@@ -301,7 +298,7 @@ def test_no_secret_reaches_any_place(asked, desk, monkeypatch, capsys, caplog):
         assert [path for path, content in files.items() if secret.encode() in content] == []
 
 
-def _notify(desk: Path) -> None:
+def _notify(desk):
     """One message that is believed and one that is not, both with a person's data in them."""
     import os
 
@@ -320,7 +317,7 @@ def _notify(desk: Path) -> None:
     assert counted == [1, 1]
 
 
-def _crash(prepared: Any, raw: Any, **options: Any) -> Any:
+def _crash(prepared, raw, **options):
     """A bug of ours with a card in its hands."""
     msg = f"a bug while reading {prepared!r} {raw.status} {sorted(options)}"
     raise RuntimeError(msg)

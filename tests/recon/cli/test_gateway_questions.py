@@ -1,25 +1,21 @@
 import json
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from recon import cli
-from recon.sandbox import RunningSandbox, SandboxOptions, queries, serving
+from recon.sandbox import SandboxOptions, queries, serving
 from tests.recon.sandbox.conftest import Caller
 
 
 @pytest.fixture
-def sandbox() -> Iterator[RunningSandbox]:
+def sandbox():
     """A gateway of the profile extended."""
     with serving(SandboxOptions(orders=80, profile="extended")) as running:
         yield running
 
 
 @pytest.fixture
-def desk(
-    tmp_path: Path, sqlite_url: str, monkeypatch: pytest.MonkeyPatch, sandbox: RunningSandbox
-) -> Path:
+def desk(tmp_path, sqlite_url, monkeypatch, sandbox):
     """A merchant's settings under the profile extended; gives the folder of its files."""
     config = tmp_path / "config"
     config.mkdir()

@@ -22,7 +22,7 @@ LAYOUT = ("init", "--layout-only", "--as", "orders")
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path, monkeypatch):
     """A folder with one export and no configuration; what a command sets goes with the test."""
     variables = {name: text for name, text in os.environ.items() if not name.startswith("RECON_")}
     monkeypatch.setattr(os, "environ", variables)
@@ -33,7 +33,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def own(folder: Path) -> Path:
+def own(folder):
     """Exports of a shop, its gateway's portal and its books, of which nothing was prepared."""
     (folder / "shop-1.csv").unlink()
     written_into(folder)
@@ -114,7 +114,7 @@ def test_a_terminal_is_asked(own, monkeypatch, capsys):
     """One question after the other; what was said of the last file is offered for the next."""
 
     class Terminal(io.StringIO):
-        def isatty(self) -> bool:
+        def isatty(self):
             return True
 
     said = "100042\n100042001\nEurope/Berlin\ngateway\nUTC\nEurope/Berlin\n"

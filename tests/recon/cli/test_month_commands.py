@@ -5,15 +5,13 @@ Closed by two people, reopened, and stated after a close: `tests/scenarios/month
 
 import csv
 import json
-from collections.abc import Callable
 from datetime import UTC, date, datetime
-from pathlib import Path
 
 import pytest
 from openpyxl import load_workbook
 
 from recon import cli
-from recon.model.nights import Mode, NightRequest, StepSummary
+from recon.model.nights import Mode, NightRequest
 from recon.steps.night import whole_night as night
 from recon.steps.runtime import environment
 from tests.recon.steps.approvals.test_sign_off import PEOPLE
@@ -21,8 +19,6 @@ from tests.recon.steps.conftest import (
     ACCOUNT,
     BUSINESS_DATE,
     MERCHANT,
-    Merchant,
-    Play,
     begun,
     begun_once,
     capture,
@@ -43,14 +39,14 @@ OTHER = "100042002"
 """A second account of the merchant at the gateway."""
 
 
-def one_capture(merchant: Merchant) -> None:
+def one_capture(merchant):
     """A live night, which every test here begins with."""
     capture(merchant)
     merchant.night()
 
 
 @pytest.fixture
-def played(begun: Callable[[Play], Merchant], monkeypatch: pytest.MonkeyPatch) -> Merchant:
+def played(begun, monkeypatch):
     """A live night, its settings in the environment, and commands that are given the day after.
 
     By the clock of the machine, nights would be missing as soon as a business day has gone by.
@@ -151,7 +147,7 @@ def test_a_month_that_is_not_over_is_written_and_cannot_be_signed(played, tmp_pa
     assert "so nobody was asked and nothing was signed" in capsys.readouterr().err
 
 
-def _nothing(summary: StepSummary) -> None:
+def _nothing(summary):
     """Steps are of no interest here."""
     del summary
 
@@ -186,7 +182,7 @@ def test_a_night_that_is_run_again_asks_for_those_after_it_and_counts_all_once(
     assert [row for row in after if row["order_no"] != late.order_no] == before
 
 
-def facts_in(folder: Path) -> list[dict[str, str]]:
+def facts_in(folder):
     """The movements that a statement wrote, the newest of its files."""
     path = folder / f"close-{MERCHANT}-{ACCOUNT}-2026-11" / "facts.csv"
     with path.open(newline="") as file:

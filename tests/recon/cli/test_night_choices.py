@@ -3,8 +3,6 @@
 import re
 from collections.abc import Mapping
 from datetime import UTC, date, datetime
-from pathlib import Path
-from typing import Any
 
 import pytest
 import typer
@@ -33,7 +31,7 @@ TAKING_RUNS = {
 }
 
 
-def filled(command: Any, folder: Path) -> list[str]:
+def filled(command, folder):
     """What a command needs beside its night, to do more than list."""
     needed = {
         "journals": ["--out", str(folder)],

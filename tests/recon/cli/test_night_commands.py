@@ -1,12 +1,10 @@
 import json
 import shutil
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from recon import cli
-from recon.cli.demo_work import DemoFolder, demo_gateway, folder_at, recall
+from recon.cli.demo_work import demo_gateway, folder_at, recall
 from recon.sandbox import CLOCK_START
 from recon.store.database.engine import open_store
 from recon.store.database.night_lock import account_lock
@@ -16,7 +14,7 @@ ORDERS = 80
 
 
 @pytest.fixture(scope="module")
-def prepared_once(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+def prepared_once(tmp_path_factory):
     """A demo that stopped before its night, and a copy of its folder."""
     place = tmp_path_factory.mktemp("prepared")
     root, kept = place / "d", place / "kept"
@@ -27,7 +25,7 @@ def prepared_once(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]
 
 
 @pytest.fixture
-def prepared(prepared_once: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> DemoFolder:
+def prepared(prepared_once, monkeypatch):
     """It, as it was when it stopped, its variables in the environment."""
     root, kept = prepared_once
     shutil.rmtree(root)
@@ -36,14 +34,14 @@ def prepared(prepared_once: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) 
     return folder_at(root)
 
 
-def prepared_in(folder: Path, *, variables: pytest.MonkeyPatch) -> DemoFolder:
+def prepared_in(folder, *, variables):
     """The same in this folder."""
     cli.main(["demo", "--dir", str(folder), "--orders", str(ORDERS), "--prepare-only"])
     set_from(folder, variables=variables)
     return folder_at(folder)
 
 
-def set_from(folder: Path, *, variables: pytest.MonkeyPatch) -> None:
+def set_from(folder, *, variables):
     """The variables of the demo's `.env`."""
     for line in (folder / ".env").read_text().splitlines():
         name, value = line.split("=", 1)
@@ -51,7 +49,7 @@ def set_from(folder: Path, *, variables: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def gateway(prepared: DemoFolder) -> Iterator[int]:
+def gateway(prepared):
     """`recon sandbox` beside the folder; gives its port."""
     memory = recall(prepared)
     assert memory is not None
@@ -59,7 +57,7 @@ def gateway(prepared: DemoFolder) -> Iterator[int]:
         yield port
 
 
-def done_by_us(port: int) -> list[str]:
+def done_by_us(port):
     """Operations that came through the API, in order."""
     return [effect["operation"] for effect in effects(port) if effect["origin"] == "api"]
 

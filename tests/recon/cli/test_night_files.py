@@ -2,7 +2,6 @@ import json
 import os
 import random
 from datetime import date
-from pathlib import Path
 
 import pytest
 
@@ -17,7 +16,7 @@ WHY = ["a colleague's note", "--as", "Ann"]
 
 
 @pytest.fixture
-def inbox(installation: Path) -> Path:
+def inbox(installation):
     """The inbox of a declared account, after a night met a file that it could not read."""
     folder = installation / "inbox"
     folder.mkdir()
@@ -30,7 +29,7 @@ def inbox(installation: Path) -> Path:
     return folder
 
 
-def _ingest() -> str:
+def _ingest():
     """What a night says of the files it meets."""
     request = NightRequest("100042", "100042001", date(2026, 11, 20), Mode.LIVE)
     chance = random.Random()

@@ -1,5 +1,4 @@
 from datetime import date
-from pathlib import Path
 
 import pytest
 
@@ -10,7 +9,7 @@ from recon.steps.night.monitor import Watched
 
 
 @pytest.fixture
-def account(installation: Path) -> Path:
+def account(installation):
     """One declared account on an empty database."""
     (installation / "config" / "merchants.toml").write_text(
         '[accounts."100042/100042001"]\ninbox = "/i"\nreports = "/r"\n'
@@ -18,7 +17,7 @@ def account(installation: Path) -> Path:
     return installation
 
 
-def _watched(*missed: int) -> Watched:
+def _watched(*missed):
     days = tuple(date(2026, 11, day) for day in missed)
     return Watched("100042", "100042001", None, None, "", days, ())
 

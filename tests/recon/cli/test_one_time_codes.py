@@ -1,13 +1,10 @@
 """How a command gets a one-time code: asked for or from its input, never seen by another login."""
 
 import io
-from collections.abc import Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pyotp
 import pytest
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from recon.cli.commands import main
 from recon.desk.held_keys import make_keys
@@ -29,7 +26,7 @@ WORDS = {
 
 
 @pytest.fixture
-def live(installation: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ed25519PublicKey]:
+def live(installation, monkeypatch):
     """A desk in this process and one person, towards a gateway that is not on this machine."""
     (installation / "config" / "approvers.toml").write_text(
         '[approvers.jo]\nname = "Jo Ahn"\ncode_secret_env = "JO_SECRET"\n'
@@ -42,7 +39,7 @@ def live(installation: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ed2551
     return make_keys(installation / "desk.key", public=installation / "desk.pub")
 
 
-def now() -> str:
+def now():
     """Jo's code."""
     return pyotp.TOTP(SECRET).at(datetime.now(UTC))
 

@@ -1,5 +1,4 @@
 import re
-from pathlib import Path
 
 import pytest
 
@@ -12,7 +11,7 @@ GOOD = "100042,100042001,A-1,EUR,10.00,paid,2026-01-05T10:00:00Z"
 
 
 @pytest.fixture(autouse=True)
-def _operator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _operator(tmp_path, monkeypatch):
     """An operator's folder with one account, and no database anywhere."""
     text = '[accounts."100042/100042001"]\ninbox = "in"\nreports = "out"\n'
     (tmp_path / "merchants.toml").write_text(text)

@@ -3,7 +3,6 @@ import pty
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -71,7 +70,7 @@ print("Workbook: x")
 """
 
 
-def at_a_terminal(command: list[str], *, term: str = "xterm", cwd: Path | None = None) -> str:
+def at_a_terminal(command, *, term="xterm", cwd=None):
     """All that a terminal is given by a command."""
     ours, theirs = pty.openpty()
     variables = {**os.environ, "TERM": term, "COLUMNS": "100", "PYTHONIOENCODING": "utf-8"}

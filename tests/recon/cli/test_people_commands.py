@@ -1,20 +1,18 @@
 import hashlib
 import io
 import os
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from recon import acts
-from recon.acts import SignOff
 from recon.cli import people_commands
 from recon.cli.commands import main
 from recon.model.errors import UsageError
 
 
 @pytest.fixture
-def folder(installation: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(installation, monkeypatch):
     """An installation, and nobody at the keyboard."""
     monkeypatch.setattr("sys.stdin", io.StringIO(""))
     return installation
@@ -89,10 +87,10 @@ def test_a_workbook_is_named_before_the_code_is_typed(folder, capsys, monkeypatc
     workbook.write_bytes(b"looked at")
     shown = hashlib.sha256(b"looked at").hexdigest()
 
-    def typed(*_: object, **__: object) -> None:
+    def typed(*_, **__):
         workbook.write_bytes(b"swapped")
 
-    def desk(word: SignOff, **_: object) -> None:
+    def desk(word, **_):
         told.append(word.model_dump())
         refused = "heard"
         raise UsageError(refused)

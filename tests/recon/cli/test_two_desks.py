@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -24,7 +23,7 @@ START_SECONDS = 120
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgresql)])
-def database_url(request: pytest.FixtureRequest) -> str:
+def database_url(request):
     """An empty database of either kind."""
     name = "sqlite_url" if request.param == "sqlite" else "migrated_postgresql_url"
     return str(request.getfixturevalue(name))
@@ -33,7 +32,7 @@ def database_url(request: pytest.FixtureRequest) -> str:
 class TwoPlaces:
     """Folders of two desks with one key, one database and one declared person."""
 
-    def __init__(self, folder: Path, *, database_url: str) -> None:
+    def __init__(self, folder, *, database_url):
         self.folder = folder
         self.database_url = database_url
         (folder / "config").mkdir()
@@ -53,7 +52,7 @@ class TwoPlaces:
             "JO_SECRET": SECRET,
         }
 
-    def command(self, name: str, *words: str) -> "subprocess.Popen[str]":
+    def command(self, name, *words):
         """A command of the product that has the key of one of the two."""
         key = str(self.folder / name / "desk.key")
         return subprocess.Popen(
@@ -65,12 +64,12 @@ class TwoPlaces:
             text=True,
         )
 
-    def socket(self, name: str) -> Path:
+    def socket(self, name):
         """Where a desk listens."""
         return self.folder / name / "s"
 
     @contextmanager
-    def desk(self, name: str) -> Iterator["subprocess.Popen[str]"]:
+    def desk(self, name):
         """A desk that hears people."""
         process = self.command(name, "serve", "desk", "--socket", str(self.socket(name)))
         try:
@@ -80,7 +79,7 @@ class TwoPlaces:
             process.kill()
             process.communicate(timeout=START_SECONDS)
 
-    def guess(self, name: str) -> str:
+    def guess(self, name):
         """What a desk says to a wrong code."""
         with httpx.Client(transport=httpx.HTTPTransport(uds=str(self.socket(name)))) as client:
             body = {"person": "jo", "code": "000000", "instruction_ids": ["i"], "reason": "x"}
@@ -88,19 +87,19 @@ class TwoPlaces:
         return str(reply.json()["error"])
 
 
-def is_ready(process: "subprocess.Popen[str]") -> bool:
+def is_ready(process):
     """Whether a desk listens, once it says anything of it."""
     return any("takes decisions at" in line for line in iter(process.stdout.readline, ""))
 
 
 @pytest.fixture
-def places(database_url: str) -> Iterator[TwoPlaces]:
+def places(database_url):
     """In a folder whose path leaves room for a socket's name."""
     with tempfile.TemporaryDirectory(prefix="desks-") as folder:
         yield TwoPlaces(Path(folder), database_url=database_url)
 
 
-def end_sessions(url: str) -> bool:
+def end_sessions(url):
     """End whoever holds a lock at a PostgreSQL server, as its restart does; False at SQLite."""
     if url.startswith("sqlite:"):
         return False
@@ -112,7 +111,7 @@ def end_sessions(url: str) -> bool:
     return True
 
 
-def refused(process: "subprocess.Popen[str]", *, typed: str = "") -> str:
+def refused(process, *, typed=""):
     """What a command says that does nothing."""
     try:
         _, complaint = process.communicate(typed, timeout=START_SECONDS)

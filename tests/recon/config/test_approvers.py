@@ -5,7 +5,7 @@ from recon.config.declared import declared
 from recon.model.errors import ConfigurationError
 
 
-def approvers_of(**people: object) -> dict[str, Approver]:
+def approvers_of(**people):
     """As approvers.toml declares them."""
     return declared(Approvers, {"approvers": people}, source="approvers.toml").approvers
 

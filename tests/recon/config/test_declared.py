@@ -14,8 +14,8 @@ from recon.config.declared import declared
 from recon.config.file_sources import SettlementFolder
 from recon.config.keys import storage_keys
 from recon.config.limits import Limits
-from recon.config.night_archive import ArchiveFile, ArchiveSettings
-from recon.config.notice_settings import NOTICES_MAX, STOPPED, Notice, Notices
+from recon.config.night_archive import ArchiveFile
+from recon.config.notice_settings import NOTICES_MAX, STOPPED, Notices
 from recon.config.retention import NightSchedule, RetentionFile
 from recon.config.settings import WorkbookLists, load_tables
 from recon.model.errors import ConfigurationError
@@ -31,26 +31,26 @@ cluster_of = partial(declared, ClusterSettings, source="cluster.toml")
 retention_of = partial(declared, RetentionFile, source="retention.toml")
 
 
-def archive_of(tables: dict[str, Any]) -> ArchiveSettings:
+def archive_of(tables):
     """As archive.toml declares it."""
     return declared(ArchiveFile, tables, source="archive.toml").archive
 
 
-def told(tables: dict[str, Any]) -> dict[str, Notice]:
+def told(tables):
     """As notices.toml declares it for one account."""
     read = declared(Notices, tables, source="notices.toml")
     read.refuse_strangers({ACCOUNT})
     return read.notices
 
 
-def limited(tables: dict[str, Any]) -> Limits:
+def limited(tables):
     """As limits.toml declares it for two accounts."""
     read = declared(Limits, tables, source="limits.toml")
     read.refuse_strangers({"1/2", "1/3"})
     return read
 
 
-def backups(**changes: object) -> dict[str, Any]:
+def backups(**changes):
     """Where copies of the database lie."""
     return {"retention": {"backups": {"folder": "/b", "files": "recon-*", "days": 90} | changes}}
 
@@ -184,7 +184,7 @@ def test_an_archive_is_a_folder_or_a_storage_whose_keys_the_environment_has():
         storage_keys(settings, {"ID": "a"})
 
 
-def notice(**values: Any) -> Notice:
+def notice(**values):
     """A notice of one account."""
     return told({"notices": {"finance": NOTICE | values}})["finance"]
 

@@ -19,7 +19,7 @@ basis_points = 10
 """
 
 
-def rules(text: str = DATED) -> Rules:
+def rules(text=DATED):
     """As a file of rules declares them."""
     return Rules.of(tomllib.loads(text), source="rules.toml")
 

@@ -88,7 +88,7 @@ preamble = 2
 """
 
 
-def layout_file(folder: Path, text: str, *, name: str = "layouts.toml") -> Path:
+def layout_file(folder, text, *, name="layouts.toml"):
     """A file of layouts."""
     path = folder / name
     path.write_text(text, "utf-8")

@@ -1,5 +1,3 @@
-from pathlib import Path
-
 import pytest
 
 from recon.config.keys import (
@@ -19,13 +17,13 @@ KEY = "the key of the installation"
 FIRST, SECOND = "100042/100042001", "100042/100042002"
 
 
-def account(key: str, more: str = "") -> str:
+def account(key, more=""):
     """One account of merchants.toml."""
     return f'[accounts."{key}"]\ninbox = "/i"\nreports = "/r"\n{more}\n'
 
 
 @pytest.fixture
-def environment(tmp_path: Path) -> dict[str, str]:
+def environment(tmp_path):
     """Everything a run needs; the second account has a key of its own."""
     own = 'sign_key_env = "OUTLET_KEY"'
     (tmp_path / "merchants.toml").write_text(account(FIRST) + account(SECOND, own))
@@ -38,7 +36,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
     }
 
 
-def signing(environment: dict[str, str], key: str) -> str:
+def signing(environment, key):
     """The key with which the requests of an account are signed."""
     merchant_id, _, account_id = key.partition("/")
     settings = load_settings(environment)
@@ -96,7 +94,7 @@ def test_a_missing_key_names_both_ways_to_give_it(environment):
     assert secret_of(environment, "RECON_SIGN_KEY") is None
 
 
-def key_file(folder: Path, content: bytes, mode: int = 0o600) -> Path:
+def key_file(folder, content, mode=384):
     """A key file of that mode."""
     path = folder / "key"
     path.write_bytes(content)

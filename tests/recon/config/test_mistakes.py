@@ -1,7 +1,5 @@
-from typing import Any
-
 import pytest
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from recon.config.declared import mistakes_of, problems_of
 from recon.config.settings import AccountSettings, GatewaySettings
@@ -10,7 +8,7 @@ ACCOUNT = {"inbox": "/i", "reports": "/r"}
 GROUPED = {"decimal_sign": ".", "thousands_sign": "."}
 
 
-def told(model: type[BaseModel], given: dict[str, Any]) -> str:
+def told(model, given):
     """What is said of these settings."""
     with pytest.raises(ValidationError) as found:
         model.model_validate(given)

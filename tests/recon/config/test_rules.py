@@ -3,7 +3,6 @@
 import tomllib
 from datetime import date
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -19,7 +18,7 @@ DATEV = (
 DATEV_IN_EUROS = f"{DATEV}base_currency = 'EUR'\n"
 
 
-def rules(text: str = "") -> Rules:
+def rules(text=""):
     """Rules as a TOML document writes them."""
     return Rules.of(tomllib.loads(text), source="rules.toml")
 
@@ -123,7 +122,7 @@ BANK = {
 }
 
 
-def rules_with(bank: dict[str, Any], *, days: str = "") -> Rules:
+def rules_with(bank, *, days=""):
     """Rules with one bank, and whose holidays hold."""
     return Rules.of({"bank": {"main": bank}, "calendar": {"bank": days}}, source="rules.toml")
 

@@ -1,7 +1,5 @@
 """Settings: layers of files, the environment, and one clear sentence for every mistake."""
 
-from pathlib import Path
-
 import pytest
 
 from recon.config.settings import (
@@ -23,7 +21,7 @@ KEY = "correct horse battery staple"
 
 
 @pytest.fixture
-def config_dir(tmp_path: Path) -> Path:
+def config_dir(tmp_path):
     """A folder of the user's own configuration with one account."""
     folder = tmp_path / "config"
     folder.mkdir()
@@ -32,7 +30,7 @@ def config_dir(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def environment(config_dir: Path) -> dict[str, str]:
+def environment(config_dir):
     """Everything a run needs, in variables."""
     return {
         "RECON_DATABASE_URL": "sqlite:////srv/recon/recon.sqlite",

@@ -45,7 +45,7 @@ BACK = replace(WORD, kind=Kind.TAKEN_BACK, says={"of": "approval"}, sequence=2, 
 SECOND = replace(WORD, person="kim", name="Kim Bell", sequence=2)
 
 
-def problem(*statements: Endorsement, terms: Mapping[str, str | int] = TERMS, days: int = 0) -> str:
+def problem(*statements, terms=TERMS, days=0):
     at = NOW + timedelta(days=days)
     return row_problem("i1", terms=terms, endorsements=statements, must_be_proven=True, at=at)
 
@@ -153,7 +153,7 @@ def test_blank_terms_are_no_terms():
     assert problem(WORD, SECOND, terms={**TERMS, "again_for": "", "payment_amount": 0}) == ""
 
 
-def agreed(*statements: Endorsement) -> tuple[str, list[str]]:
+def agreed(*statements):
     """Why no two agree on the list, and whose statements wait."""
     found = state_of_decision(statements, WORD.kind, subject=WORD.subject, must_be_proven=True)
     return found.problem, [each.person for each in found.waiting]

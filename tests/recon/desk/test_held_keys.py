@@ -2,7 +2,6 @@
 
 import os
 import stat
-from pathlib import Path
 
 import pytest
 
@@ -20,7 +19,7 @@ from recon.desk.held_keys import (
 from recon.model.errors import ConfigurationError
 
 
-def made(folder: Path, name: str = "desk") -> dict[str, str]:
+def made(folder, name="desk"):
     private, public = folder / f"{name}.key", folder / f"{name}.pub"
     make_keys(private, public=public)
     return {PRIVATE: str(private), PUBLIC: str(public)}
@@ -57,7 +56,7 @@ def test_no_key_shows_in_a_repr(tmp_path):
     assert repr(NO_KEYS) == "HeldKeys(no key)"
 
 
-def pair(folder: Path) -> tuple[Path, Path]:
+def pair(folder):
     private, public = folder / "desk.key", folder / "desk.pub"
     make_keys(private, public=public)
     return private, public

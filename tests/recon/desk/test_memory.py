@@ -59,7 +59,7 @@ def test_of_two_desks_the_newer_word_stays(tmp_path):
     """Two processes with one key remember at the same time; no word is remembered away."""
     path = tmp_path / "desk.key.spoken"
 
-    def remember(turn: int) -> None:
+    def remember(turn):
         for number in range(1, 26):
             Memory(path).save(f"database {turn}", LastSignature(number, "aa"))
             Memory(path).save("both", LastSignature(2 * number + turn, "aa"))

@@ -5,7 +5,6 @@ import socket
 import stat
 import time
 from contextlib import ExitStack
-from pathlib import Path
 
 import httpx
 import pytest
@@ -14,7 +13,7 @@ from recon.desk.server import UNEXPECTED, ask_desk, listening
 from recon.model.errors import ConfigurationError, GateClosedError, UsageError
 
 
-def post(path: Path, act: str, content: bytes) -> httpx.Response:
+def post(path, act, content):
     with httpx.Client(transport=httpx.HTTPTransport(uds=str(path))) as client:
         return client.post(f"http://desk/{act}", content=content)
 
@@ -64,7 +63,7 @@ def test_a_second_desk_at_the_same_place_is_refused(echo):
         listening(echo)
 
 
-def connected(stack: ExitStack, path: Path, *, endorsements: bytes = b"") -> socket.socket:
+def connected(stack, path, *, endorsements=b""):
     """An open connection that has said this much."""
     made = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
     made.connect(str(path))  # waits its turn, as one with a time limit does not
@@ -73,7 +72,7 @@ def connected(stack: ExitStack, path: Path, *, endorsements: bytes = b"") -> soc
     return made
 
 
-def end_of(connection: socket.socket) -> bytes:
+def end_of(connection):
     """What the desk says last; nothing when it hung up."""
     try:
         endorsements = connection.recv(1_000)

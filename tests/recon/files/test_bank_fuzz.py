@@ -13,7 +13,6 @@ import sys
 from decimal import Decimal, InvalidOperation
 from functools import cache
 from pathlib import Path
-from typing import Any
 from xml.etree.ElementTree import ParseError
 
 from defusedxml.ElementTree import fromstring
@@ -22,7 +21,7 @@ from recon.config.rules import Rules
 from recon.files.formats.named_bytes import FileBytes
 from recon.files.kinds.bank_file import bank_file_of
 from recon.model.errors import SourceUnreadableError
-from tests.recon.matching.bank.truth import Truth, truth_of
+from tests.recon.matching.bank.truth import truth_of
 from tests.recon.matching.bank.writing import as_camt, as_csv, as_mt940
 
 CASES = int(os.environ.get("BANK_FUZZ", "30"))
@@ -34,42 +33,42 @@ DIGITS = b"0123456789"
 
 
 @cache
-def small(seed: int) -> Truth:
+def small(seed):
     """A month of a few entries; writing it changes nothing in it."""
     truth = truth_of(seed)
     truth.entries = truth.entries[:6]
     return truth
 
 
-def _byte(text: bytearray, at: int, chance: random.Random) -> None:
+def _byte(text, at, chance):
     text[at] = chance.randrange(256)
 
 
-def _lost(text: bytearray, at: int, chance: random.Random) -> None:
+def _lost(text, at, chance):
     del text[at : at + chance.randrange(1, 40)]
 
 
-def _doubled(text: bytearray, at: int, chance: random.Random) -> None:
+def _doubled(text, at, chance):
     text[at:at] = text[at : at + chance.randrange(1, 60)]
 
 
-def _digit(text: bytearray, at: int, chance: random.Random) -> None:
+def _digit(text, at, chance):
     places = [n for n in range(at, min(at + 400, len(text))) if text[n] in DIGITS]
     for place in places[:1]:
         text[place] = chance.choice(DIGITS)
 
 
-def _cut(text: bytearray, at: int, chance: random.Random) -> None:
+def _cut(text, at, chance):
     del chance, text[at:]
 
 
-def _mixed(text: bytearray, at: int, chance: random.Random) -> None:
+def _mixed(text, at, chance):
     lines = bytes(text[at:]).split(b"\n")
     chance.shuffle(lines)
     text[at:] = b"\n".join(lines)
 
 
-def _word(text: bytearray, at: int, chance: random.Random) -> None:
+def _word(text, at, chance):
     words = (b"DBIT", b"CRDT", b"BOOK", b"PDNG", b"OPBD", b"CLBD", b"RC", b"62F", b",,")
     text[at : at + 4] = chance.choice(words)
 
@@ -77,7 +76,7 @@ def _word(text: bytearray, at: int, chance: random.Random) -> None:
 BENDS = (_byte, _lost, _doubled, _digit, _cut, _mixed, _word)
 
 
-def bent(content: bytes, *, chance: random.Random) -> bytes:
+def bent(content, *, chance):
     """The document with one to three places changed."""
     text = bytearray(content)
     for _ in range(chance.randrange(1, 4)):
@@ -87,11 +86,11 @@ def bent(content: bytes, *, chance: random.Random) -> bytes:
     return bytes(text)
 
 
-def _local(tag: str) -> str:
+def _local(tag):
     return tag.rpartition("}")[2]
 
 
-def _find(element: Any, *path: str) -> str:
+def _find(element, *path):
     for name in path:
         below = next((one for one in element if _local(one.tag) == name), None)
         if below is None:
@@ -100,12 +99,12 @@ def _find(element: Any, *path: str) -> str:
     return (element.text or "").strip()
 
 
-def _worth(element: Any) -> Decimal:
+def _worth(element):
     amount = Decimal(_find(element, "Amt"))
     return amount if _find(element, "CdtDbtInd") == "CRDT" else -amount
 
 
-def camt_gaps(content: bytes) -> list[Decimal]:
+def camt_gaps(content):
     """Opening + booked - closing of every statement, the better of both readings of reversals."""
     gaps = []
     for statement in fromstring(content).iter():
@@ -129,12 +128,12 @@ def camt_gaps(content: bytes) -> list[Decimal]:
     return gaps
 
 
-def _swift(mark: str, amount: str) -> Decimal:
+def _swift(mark, amount):
     value = Decimal(amount.replace(",", "."))
     return value if mark in {"C", "RD"} else -value
 
 
-def mt940_gaps(content: bytes) -> list[Decimal]:
+def mt940_gaps(content):
     """The same of SWIFT's lines; a reversal counts either way."""
     text = content.decode("utf-8-sig", errors="replace")
     gaps, opening, sums = [], Decimal(0), [Decimal(0), Decimal(0)]
@@ -150,7 +149,7 @@ def mt940_gaps(content: bytes) -> list[Decimal]:
     return gaps
 
 
-def csv_gaps(content: bytes) -> list[Decimal]:
+def csv_gaps(content):
     """The same of rows."""
     sums: dict[tuple[str, ...], Decimal] = {}
     for row in csv.DictReader(io.StringIO(content.decode("utf-8-sig"), newline="")):

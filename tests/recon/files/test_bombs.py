@@ -25,19 +25,19 @@ NAMES = ("merchant_id", "account_id", "order_no", "currency", "amount", "status"
 HEADER = ",".join(NAMES) + "\n"
 
 
-def book(rows: str, *, strings: str = "") -> bytes:
+def book(rows, *, strings=""):
     """A workbook of these rows and shared strings."""
     sheet = f'<worksheet xmlns="{SPACE}"><sheetData>{rows}</sheetData></worksheet>'
     return book_of(sheet, strings=strings)
 
 
-def cells(number: int, inside: str) -> str:
+def cells(number, inside):
     """A row of as many equal cells as there are columns."""
     row = "".join(f'<c r="{chr(65 + at)}{number}" {inside}</c>' for at in range(len(NAMES)))
     return f'<row r="{number}">{row}</row>'
 
 
-def header() -> str:
+def header():
     """A first row of the names."""
     row = "".join(
         f'<c r="{chr(65 + at)}1" t="inlineStr"><is><t>{name}</t></is></c>'
@@ -46,19 +46,19 @@ def header() -> str:
     return f'<row r="1">{row}</row>'
 
 
-def repeated_string() -> bytes:
+def repeated_string():
     """One shared string of 30,000 characters in 2,800 cells: 84 MB of text."""
     rows = "".join(cells(n, 't="s"><v>0</v>') for n in range(2, 402))
     return book(header() + rows, strings=f"<si><t>{'x' * 30_000}</t></si>")
 
 
-def far_off_cell() -> bytes:
+def far_off_cell():
     """A cell far below the header."""
     far = '<row r="1048576"><c r="Q1048576"><v>1</v></c></row>'
     return book(header() + far)
 
 
-def one_cell_in_parquet(characters: int, *, rows: int) -> bytes:
+def one_cell_in_parquet(characters, *, rows):
     """Rows whose seven cells are all the same one: up to 22 GB of text."""
     places = pa.array([0] * rows, pa.int32())
     one = pa.DictionaryArray.from_arrays(places, pa.array(["x" * characters]))
@@ -92,7 +92,7 @@ class Refused(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def read_apart(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Refused]:
+def read_apart(tmp_path_factory):
     """Each file, read in the reading process as a night reads it."""
     folder = tmp_path_factory.mktemp("bombs")
     refused = {}

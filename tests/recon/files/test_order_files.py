@@ -2,7 +2,6 @@
 
 import json
 import re
-from typing import Any
 
 import openpyxl
 import pytest
@@ -22,23 +21,23 @@ CARD = "4111111111111111"
 LAUGHS = "".join(f'<!ENTITY l{n} "{"&l" + str(n - 1) + ";" * 10}">' for n in range(1, 9))
 
 
-def xml(record: str) -> str:
+def xml(record):
     """A document of one record."""
     return f"<orders>\n<order>{record}</order>\n</orders>\n"
 
 
-def record(**changed: str) -> str:
+def record(**changed):
     """The leaves of a record that is right but for these."""
     cells = OBJECT | changed
     return "".join(f"<{name}>{text}</{name}>" for name, text in cells.items())
 
 
-def line(**changed: Any) -> str:
+def line(**changed):
     """One line of JSON that is right but for these keys."""
     return json.dumps(OBJECT | changed) + "\n"
 
 
-def changed(old: str, new: str) -> str:
+def changed(old, new):
     """The good file with one cell changed."""
     assert old in GOOD
     return GOOD.replace(old, new)

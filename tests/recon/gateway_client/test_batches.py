@@ -11,16 +11,12 @@ from hypothesis import strategies as st
 from pydantic import SecretStr
 
 from recon.gateway_client import (
-    BatchReply,
     CancelRow,
     CaptureRow,
     FindingKind,
-    GatewayInterface,
     InvalidRequestError,
-    PreparedRequest,
     RefundRow,
     ReplyOutcome,
-    ReplyPolicy,
     prepare,
     read_batch_reply,
 )
@@ -110,23 +106,15 @@ Change = Callable[[Reply], Reply | bytes]
 class Reader:
     """Reads replies with the shipped interface."""
 
-    def __init__(self, interface: GatewayInterface) -> None:
+    def __init__(self, interface):
         self.interface = interface
 
-    def __call__(
-        self,
-        prepared: PreparedRequest,
-        reply: object,
-        *,
-        status: int = 200,
-        policy: ReplyPolicy = "enforce",
-        headers: dict[str, str] | None = None,
-    ) -> BatchReply:
+    def __call__(self, prepared, reply, *, status=200, policy="enforce", headers=None):
         account = replace(prepared.account, interface=self.interface, policy=policy)
         raw = raw_of(reply, status=status, headers=headers)
         return read_batch_reply(replace(prepared, account=account), raw)
 
-    def with_refusals(self, **changes: object) -> "Reader":
+    def with_refusals(self, **changes):
         """The same with other rules of refusal."""
         status_map = self.interface.status_map
         refusals = status_map.refusals.model_copy(update=changes)
@@ -135,39 +123,39 @@ class Reader:
 
 
 @pytest.fixture
-def read(interface: GatewayInterface) -> Reader:
+def read(interface):
     """Reads replies as shipped."""
     return Reader(interface)
 
 
-def outcomes(reply: BatchReply) -> list[str]:
+def outcomes(reply):
     """The words, in request order."""
     return [row.outcome.value for row in reply.rows]
 
 
-def kinds(reply: BatchReply) -> set[FindingKind]:
+def kinds(reply):
     """Which kinds of findings there are."""
     return {finding.kind for finding in reply.findings}
 
 
-def row(**cells: object) -> Change:
+def row(**cells):
     """The first row says otherwise."""
     return lambda reply: _with_rows(reply, lambda rows: [rows[0] | cells, *rows[1:]])
 
 
-def rows_echo(status: str, **fields: object) -> Change:
+def rows_echo(status, **fields):
     """Every row has this status, and the whole says otherwise."""
     every = {"capture_status": status}
     changed = whole(**fields)
     return lambda reply: changed(_with_rows(reply, lambda rows: [one | every for one in rows]))
 
 
-def twice(**cells: object) -> Change:
+def twice(**cells):
     """The first row comes again, and says this."""
     return lambda reply: _with_rows(reply, lambda rows: [*rows, rows[0] | cells])
 
 
-def strangers(count: int) -> Change:
+def strangers(count):
     """So many rows that nobody asked for come, too."""
     return lambda reply: _with_rows(
         reply,
@@ -175,21 +163,21 @@ def strangers(count: int) -> Change:
     )
 
 
-def without_a_row(reply: Reply) -> Reply:
+def without_a_row(reply):
     """The first row is absent."""
     return _with_rows(reply, lambda rows: rows[1:])
 
 
-def one_object(reply: Reply) -> Reply:
+def one_object(reply):
     """The first row alone, in no list."""
     return _with_rows(reply, lambda rows: rows[0])
 
 
-def _with_rows(reply: Reply, change: Callable[[list[Reply]], object]) -> Reply:
+def _with_rows(reply, change):
     return reply | {"capture_orders": change(reply["capture_orders"])}
 
 
-def whole(**fields: object) -> Change:
+def whole(**fields):
     """The whole says otherwise; None takes a field away."""
     return lambda reply: {
         name: value
@@ -198,7 +186,7 @@ def whole(**fields: object) -> Change:
     }
 
 
-def refused(code: str, *, signed: bool = True) -> Change:
+def refused(code, *, signed=True):
     """A whole request refused: no rows."""
     return lambda reply: {
         "merchant_id": "100042",
@@ -210,7 +198,7 @@ def refused(code: str, *, signed: bool = True) -> Change:
     }
 
 
-def only(body: Reply | bytes) -> Change:
+def only(body):
     """Something else altogether."""
     return lambda _: body
 

@@ -52,7 +52,7 @@ def test_a_text_in_pieces_is_one_text_and_groups_are_left_out():
 HIDDEN = '<input type="hidden" name="{name}" value="{value}">'
 
 
-def page(*inputs: tuple[str, str], before: str = "") -> bytes:
+def page(*inputs, before=""):
     """A page of one form."""
     hidden = "".join(HIDDEN.format(name=name, value=value) for name, value in inputs)
     return f"{before}<form action=/v1/checkout method=POST>{hidden}</form>".encode()

@@ -1,7 +1,6 @@
 import asyncio
 import json
 import re
-from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,6 @@ import pytest
 from recon.gateway_client import (
     AsyncGateway,
     CaptureRow,
-    Connection,
     Gateway,
     GatewayInterface,
     InterfaceError,
@@ -28,12 +26,12 @@ ROW = CaptureRow(transaction_id="T1", order_no="SO1", currency="EUR", amount=Dec
 ECHO = {"capture_status": "1", "error_message": ""}
 
 
-def place_of(answer: Callable[[httpx.Request], httpx.Response]) -> Connection:
+def place_of(answer):
     """A connection whose network is a function."""
     return reached("https://gateway.example.test", transport=httpx.MockTransport(answer))
 
 
-def captured(request: httpx.Request) -> httpx.Response:
+def captured(request):
     """Every row done, as the document shows it."""
     reply = json.loads(request.content)
     rows = [row | ECHO for row in reply["capture_orders"]]
@@ -41,10 +39,10 @@ def captured(request: httpx.Request) -> httpx.Response:
     return httpx.Response(200, json=reply | head | {"capture_orders": rows})
 
 
-def failing(error: type[httpx.TransportError]) -> Callable[[httpx.Request], httpx.Response]:
+def failing(error):
     """A network that breaks."""
 
-    def answer(request: httpx.Request) -> httpx.Response:
+    def answer(request):
         raise error("broken", request=request)
 
     return answer
@@ -74,7 +72,7 @@ def test_a_retry_after_holds_every_call_and_what_would_wait_too_long_is_not_sent
     """Money obeys it as reads do: the refused call is in doubt, the next one never leaves."""
     asked: list[str] = []
 
-    def answer(request: httpx.Request) -> httpx.Response:
+    def answer(request):
         asked.append(request.url.path)
         return httpx.Response(429, headers={"Retry-After": "7200"})
 

@@ -16,7 +16,6 @@ from recon.gateway_client import (
     GatewayInterface,
     InterfaceError,
     InvalidRequestError,
-    OurAccount,
     prepare,
 )
 from recon.gateway_client.interface import same_signature
@@ -149,7 +148,7 @@ def test_replies_have_one_grammar_of_amounts_and_a_leniency_per_operation(
     assert {read["capture"], read["payout"]} == {Decimal(text) if as_written else None}
 
 
-def signed_with(interface: GatewayInterface, account: OurAccount, **changes: object) -> str:
+def signed_with(interface, account, **changes):
     """A refund of two transactions under changed rules."""
     rules = interface.signature.model_copy(update=changes)
     changed = replace(account, interface=interface.model_copy(update={"signature": rules}))

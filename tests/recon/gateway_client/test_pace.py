@@ -1,6 +1,5 @@
 import asyncio
 import heapq
-from collections.abc import Awaitable, Callable
 
 from recon.gateway_client.pace import SHARE_MIN, AccountPace, QueryLimits, Turns
 
@@ -8,23 +7,23 @@ from recon.gateway_client.pace import SHARE_MIN, AccountPace, QueryLimits, Turns
 class PlayedTime:
     """A clock that goes on only while everybody sleeps, to whoever wakes first."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.now = 1_000.0
         self._asleep: list[tuple[float, int, asyncio.Future[None]]] = []
         self._count = 0
 
-    def seconds(self) -> float:
+    def seconds(self):
         """The time."""
         return self.now
 
-    async def sleep(self, seconds: float) -> None:
+    async def sleep(self, seconds):
         """Wait in this time."""
         woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._count += 1
         heapq.heappush(self._asleep, (self.now + seconds, self._count, woken))
         await woken
 
-    async def play(self, *tasks: Awaitable[object]) -> None:
+    async def play(self, *tasks):
         """Let the tasks run to their end."""
         running = asyncio.gather(*tasks)
         while not running.done():
@@ -36,25 +35,18 @@ class PlayedTime:
         await running
 
 
-def pace_with(time: PlayedTime, *, rate: float = 5, in_flight: int = 4) -> AccountPace:
+def pace_with(time, *, rate=5, in_flight=4):
     """A pace in a played time."""
     return AccountPace(
         QueryLimits(calls_per_second=rate, in_flight=in_flight), seconds=time.seconds
     )
 
 
-def started(
-    time: PlayedTime,
-    pace: AccountPace,
-    *,
-    calls: int,
-    workers: int,
-    asked: Callable[[AccountPace, int, int], None] = lambda _pace, _call, _turn: None,
-) -> list[float]:
+def started(time, pace, *, calls, workers, asked=lambda _pace, _call, _turn: None):
     """When each call started, from the first one on; `asked` says what the gateway does."""
     begun: list[float] = []
 
-    async def worker(turns: Turns) -> None:
+    async def worker(turns):
         while len(begun) < calls:
             async with turns.turn() as turn:
                 if len(begun) < calls:
@@ -62,7 +54,7 @@ def started(
                     asked(pace, len(begun), turn)
                     await time.sleep(0.01)
 
-    async def run() -> None:
+    async def run():
         turns = Turns(pace, sleep=time.sleep)
         await time.play(*(worker(turns) for _ in range(workers)))
 
@@ -85,7 +77,7 @@ def test_slowing_down_halves_both_bounds_and_never_stops():
 def test_three_bad_seconds_cost_seconds():
     time = PlayedTime()
 
-    def refuse(pace: AccountPace, _call: int, turn: int) -> None:
+    def refuse(pace, _call, turn):
         if time.now < 1_003.0:
             pace.slow_down(turn)
 

@@ -15,12 +15,9 @@ from recon.gateway_client import (
     GatewayInterface,
     InvalidRequestError,
     LineItem,
-    OurAccount,
-    Payment,
     PaymentReply,
     PreparedPayment,
     ReplyOutcome,
-    ReplyPolicy,
     RiskReason,
     SignatureState,
     prepare,
@@ -216,18 +213,18 @@ Read = Callable[..., PaymentReply]
 
 
 @pytest.fixture
-def read(account: OurAccount) -> Read:
+def read(account):
     """Reads the reply to a payment with the shipped interface."""
 
     def reader(
-        payment: Payment,
-        reply: object,
+        payment,
+        reply,
         *,
-        status: int = 200,
-        policy: ReplyPolicy = "enforce",
-        base_url: str = "https://gateway.example.test/api",
-        by: GatewayInterface = account.interface,
-    ) -> PaymentReply:
+        status=200,
+        policy="enforce",
+        base_url="https://gateway.example.test/api",
+        by=account.interface,
+    ):
         ours = replace(account, interface=by)
         prepared: PreparedPayment = prepare_payment(payment, account=ours, today=TODAY)
         raw = raw_of(reply, status=status)

@@ -1,7 +1,6 @@
 import asyncio
 import json
 import random
-from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -15,17 +14,13 @@ from recon.gateway_client import (
     FindingKind,
     FraudCheck,
     GatewayInterface,
-    OurAccount,
-    QueryAnswers,
     QueryClient,
     QueryLimits,
     QueryRefusedError,
-    RefundAnswers,
     RiskFacts,
     RiskReason,
     Transport,
 )
-from recon.gateway_client.messages import PreparedCall
 from recon.gateway_client.pace import AccountPace
 from recon.gateway_client.queries import (
     ORDER_FIELDS,
@@ -33,7 +28,6 @@ from recon.gateway_client.queries import (
     REFUND_QUERY,
     WAIT_FIRST_SECONDS,
     WAIT_MAX_SECONDS,
-    GroupAnswer,
     RefundRecord,
     _extra,
     read_group,
@@ -41,8 +35,6 @@ from recon.gateway_client.queries import (
 from recon.privacy.foreign_text import PRIVATE_NAMES, is_private
 from tests.recon.gateway_client.played import (
     NOW,
-    Play,
-    Player,
     answer,
     asked,
     pieces,
@@ -65,18 +57,18 @@ CARD = "4111111111111111"
 
 
 @pytest.fixture(scope="session")
-def context(account: OurAccount) -> PreparedCall:
+def context(account):
     """An enforcing reader of a query by order number."""
     return asked(account)
 
 
-def read(context: PreparedCall, *rows: object, **head: object) -> GroupAnswer:
+def read(context, *rows, **head):
     """The answer of a reply with these rows to a query of SO1."""
     reply = {"return_status": "1", "orders_list": list(rows)} | head
     return read_group(["SO1"], raw=raw_of(reply), sent=context, kind="order_no")
 
 
-def records_of(answer: GroupAnswer) -> list[Any]:
+def records_of(answer):
     """The records of every key."""
     return [one for end in answer.ended.values() if isinstance(end, tuple) for one in end]
 
@@ -230,13 +222,13 @@ REFUND_ROW: dict[str, Any] = {
 
 
 @pytest.fixture(scope="session")
-def searched(tables: dict[str, Any], account: OurAccount) -> PreparedCall:
+def searched(tables, account):
     """An enforcing reader of a search by our own reference, profile extended."""
     interface = GatewayInterface.of(**tables, profile="extended")
     return asked(replace(account, interface=interface), operation=REFUND_QUERY)
 
 
-def read_refunds(searched: PreparedCall, *rows: object, **head: object) -> GroupAnswer:
+def read_refunds(searched, *rows, **head):
     """The answer about the refunds ours-1 and ours-2."""
     reply = HEAD | {"refunds_list": list(rows), "encryption_data": SIGNATURE} | head
     keys = ["ours-1", "ours-2"]
@@ -334,17 +326,17 @@ def test_no_field_that_a_query_needs_is_private():
     assert is_private(" IBAN ")
 
 
-def rows_of(keys: Iterable[str]) -> list[dict[str, object]]:
+def rows_of(keys):
     """Good rows about some orders."""
     return [ROW | {"order_no": key, "transaction_id": f"T{key}"} for key in keys]
 
 
-def known(keys: Iterable[str]) -> dict[str, object]:
+def known(keys):
     """The good reply about them."""
     return HEAD | {"orders_list": rows_of(keys)}
 
 
-def refusing(status: str, message: str = "OK") -> dict[str, object]:
+def refusing(status, message="OK"):
     """A reply without a row."""
     return HEAD | {"return_status": status, "return_message": message, "orders_list": []}
 
@@ -352,11 +344,11 @@ def refusing(status: str, message: str = "OK") -> dict[str, object]:
 class Gateway:
     """Plays the query: remembers the groups it was asked, answers by a function."""
 
-    def __init__(self, answering: Callable[[list[str]], dict[str, object] | Play]) -> None:
+    def __init__(self, answering):
         self.groups: list[list[str]] = []
         self._answering = answering
 
-    async def __call__(self, body: bytes, writer: asyncio.StreamWriter) -> None:
+    async def __call__(self, body, writer):
         form = parse_qs(body.decode(), strict_parsing=True)
         keys = (form.get("orders") or form["trades"])[0].split(",")
         self.groups.append(keys)
@@ -365,7 +357,7 @@ class Gateway:
         await play(body, writer)
 
 
-def client_of(player: Player, *, account: OurAccount, **how: Any) -> QueryClient:
+def client_of(player, *, account, **how):
     """A client of a played gateway."""
     transport = Transport(reached(player.base_url, deadline_seconds=5))
     return QueryClient(transport, account=account, **how)
@@ -377,7 +369,7 @@ class Asker:
     LEAST = 0.001
     """Of a wait that is not the pace's own."""
 
-    def __init__(self, player: Player, account: OurAccount) -> None:
+    def __init__(self, player, account):
         self.player = player
         self.account = account
         self.waits: list[float] = []
@@ -385,16 +377,8 @@ class Asker:
         self.now = 0.0
 
     def __call__(
-        self,
-        play: Play,
-        keys: list[str],
-        *,
-        trades: bool = False,
-        in_flight: int = 2,
-        patience: float = 300,
-        ends_in: float | None = None,
-        rate: float = 10_000,
-    ) -> QueryAnswers:
+        self, play, keys, *, trades=False, in_flight=2, patience=300, ends_in=None, rate=10000
+    ):
         limits = QueryLimits(
             calls_per_second=rate,
             in_flight=in_flight,
@@ -403,9 +387,7 @@ class Asker:
         pace = AccountPace(limits, ends_in_seconds=ends_in, seconds=lambda: self.now)
         return asyncio.run(self._ask(play, keys, trades=trades, pace=pace))
 
-    async def _ask(
-        self, play: Play, keys: list[str], *, trades: bool, pace: AccountPace
-    ) -> QueryAnswers:
+    async def _ask(self, play, keys, *, trades, pace):
         async with self.player.playing(play):
             how: dict[str, Any] = {"randomness": random.Random(7), "sleep": self._sleep}
             async with client_of(self.player, account=self.account, pace=pace, **how) as client:
@@ -414,7 +396,7 @@ class Asker:
                 self.pace = (client._pace.calls_per_second, client._pace.in_flight)
                 return answers
 
-    def _sleep(self, seconds: float) -> Awaitable[None]:
+    def _sleep(self, seconds):
         if seconds > self.LEAST:
             self.waits.append(seconds)
         self.now += seconds
@@ -422,12 +404,12 @@ class Asker:
 
 
 @pytest.fixture
-def ask(player: Player, account: OurAccount) -> Asker:
+def ask(player, account):
     """Asks under the shipped profile."""
     return Asker(player, account)
 
 
-def keys_of(count: int) -> list[str]:
+def keys_of(count):
     """Order numbers."""
     return [f"SO{n:04d}" for n in range(count)]
 
@@ -447,7 +429,7 @@ def test_every_key_is_asked_in_groups_of_a_hundred_over_one_connection_a_worker(
 def test_only_the_gateways_own_word_means_not_found(ask):
     """query_result 2 is not found; a row that never comes is failed, after asking alone."""
 
-    def answering(keys: list[str]) -> dict[str, object]:
+    def answering(keys):
         unknown = [{"order_no": key, "query_result": "2"} for key in keys if key == "SO0001"]
         return HEAD | {"orders_list": [*unknown, *rows_of(k for k in keys if k > "SO0002")]}
 
@@ -590,7 +572,7 @@ def test_a_gateway_that_asks_to_slow_down_is_asked_half_as_fast(ask, status):
     """Half the calls a second, half the calls in flight; time brings the pace back."""
     turns = iter([status])
 
-    def answering(keys: list[str]) -> dict[str, object] | Play:
+    def answering(keys):
         if next(turns, 0):
             return answer(status, b"{}", headers="Retry-After: -1\r\n")
         return known(keys)
@@ -638,7 +620,7 @@ def test_refunds_are_searched_in_groups_within_both_bounds(player, tables, accou
     keys = [f"recon-{n:026d}" for n in range(60)]
     asked: list[list[str]] = []
 
-    async def play(body: bytes, writer: asyncio.StreamWriter) -> None:
+    async def play(body, writer):
         form = parse_qs(body.decode(), strict_parsing=True)
         group = form["refund_references"][0].split(",")
         asked.append(group)
@@ -646,7 +628,7 @@ def test_refunds_are_searched_in_groups_within_both_bounds(player, tables, accou
         said = HEAD | {"refunds_list": rows, "encryption_data": form["encryption_data"][0]}
         await answer(200, json.dumps(said).encode())(body, writer)
 
-    async def search() -> RefundAnswers:
+    async def search():
         async with player.playing(play):
             pace = AccountPace(QueryLimits(calls_per_second=10_000))
             async with client_of(player, account=account, pace=pace) as client:

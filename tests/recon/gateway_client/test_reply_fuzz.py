@@ -12,7 +12,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -20,13 +19,10 @@ from hypothesis import strategies as st
 from pydantic import SecretStr
 
 from recon.gateway_client import (
-    BatchReply,
     CancelSubscriptionRow,
     FindingKind,
     GatewayInterface,
     OurAccount,
-    Payment,
-    PreparedRequest,
     RawReply,
     ReplyOutcome,
     ReplyPolicy,
@@ -38,7 +34,7 @@ from recon.gateway_client import (
     read_batch_reply,
     read_payment_reply,
 )
-from recon.gateway_client.queries import QUERY, REFUND_QUERY, GroupAnswer, read_group
+from recon.gateway_client.queries import QUERY, REFUND_QUERY, read_group
 from tests.recon.gateway_client.fuzzed import BESIDE, TOKENS, bent_rows, replies
 from tests.recon.gateway_client.played import NOW, Player, asked, pieces, reached, success_of, under
 from tests.recon.gateway_client.sample_payments import (
@@ -65,13 +61,11 @@ LONGEST_SECONDS = 10**12
 UNPROVEN = {ReplyOutcome.UNKNOWN, ReplyOutcome.REJECTED}
 """A status that is configured as final rejects, whatever the body."""
 
-Subject = tuple[Read, st.SearchStrategy[bytes]]
-
 
 EXPONENTS = {"EUR": 2, "USD": 2, "JPY": 0, "KWD": 3}
 
 
-def refute(answer: GroupAnswer, *, body: bytes, listed: str) -> None:
+def refute(answer, *, body, listed):
     """Hold every record against the reply itself, read once more and strictly."""
     records = [one for end in answer.ended.values() if isinstance(end, tuple) for one in end]
     if not records:
@@ -94,7 +88,7 @@ def refute(answer: GroupAnswer, *, body: bytes, listed: str) -> None:
             assert FindingKind.MALFORMED in {finding.kind for finding in answer.findings}
 
 
-def echoed_whole(prepared: PreparedRequest, reply: BatchReply, *, body: bytes) -> None:
+def echoed_whole(prepared, reply, *, body):
     """Whoever is done was echoed whole, with status 1, by every row that names it."""
     done = [
         row
@@ -116,14 +110,14 @@ def echoed_whole(prepared: PreparedRequest, reply: BatchReply, *, body: bytes) -
             assert Decimal(str(one["amount"])) == row.amount
 
 
-def said(row: dict[str, Any], name: str) -> str | None:
+def said(row, name):
     """The text of a cell, None for what is no text."""
     value = row.get(name)
     is_text = value is None or (isinstance(value, str | int | Decimal) and value is not True)
     return ("" if value is None else str(value).strip(" \t\r\n")) if is_text else None
 
 
-def is_date(text: str | None) -> bool:
+def is_date(text):
     """Fourteen digits of a day and a time that there are."""
     if re.fullmatch("[0-9]{14}", text or "", re.ASCII) is None:
         return False
@@ -132,7 +126,7 @@ def is_date(text: str | None) -> bool:
     return False
 
 
-def is_believable(row: dict[str, Any]) -> bool:
+def is_believable(row):
     """Whether a row may be a record at all: text in every cell, exact amounts of a currency."""
     if None in {said(row, name) for name in row if name not in BESIDE}:
         return False
@@ -147,13 +141,13 @@ def is_believable(row: dict[str, Any]) -> bool:
 class Subjects:
     """Each reader of replies with the replies it is made for."""
 
-    def __init__(self, account: OurAccount) -> None:
+    def __init__(self, account):
         self.account = account
 
-    def batch(self, prepared: PreparedRequest, *good: dict[str, Any]) -> Subject:
+    def batch(self, prepared, *good):
         """A batch: every row gets exactly one outcome; what is no object proves nothing."""
 
-        def read(raw: RawReply, policy: ReplyPolicy) -> object:
+        def read(raw, policy):
             reply = read_batch_reply(under(prepared, policy), raw)
             assert [row.position for row in reply.rows] == list(range(len(prepared.rows)))
             if b"{" not in raw.body:
@@ -164,35 +158,35 @@ class Subjects:
 
         return read, replies(*good)
 
-    def subscription(self) -> Subject:
+    def subscription(self):
         """A batch of one that answers with its own fields."""
         row = CancelSubscriptionRow(recurring_id="R1", contract_name="Gold")
         prepared = prepare("cancelsubscription", [row], account=self.account)
         good = {"recurring_id": "R1", "contract_name": "Gold", "cancel_status": "1"}
         return self.batch(prepared, good | {"encryption_data": prepared.signature})
 
-    def payout(self) -> Subject:
+    def payout(self):
         """A batch of one with a large record."""
         prepared = prepare("payout", [payout_with()], account=self.account)
         return self.batch(prepared, record_of(prepared))
 
-    def payment(self, payment: Payment, *good: bytes) -> Subject:
+    def payment(self, payment, *good):
         """A payment of any kind."""
         prepared = prepare_payment(payment, account=self.account, today=TODAY)
 
-        def read(raw: RawReply, policy: ReplyPolicy) -> object:
+        def read(raw, policy):
             return read_payment_reply(under(prepared, policy), raw)
 
         return read, replies(*good, {"code": "I0013", "message": "m", "source": "s"})
 
-    def query(self, *, refunds: bool) -> Subject:
+    def query(self, *, refunds):
         """A query: every key is found, not found, failed or missing, or all are refused."""
         operation = REFUND_QUERY if refunds else QUERY
         rows = [REFUND_ROW | {"order_no": "SO1"}] if refunds else rows_of(["SO1"])
         good = HEAD | {"orders_list": rows, "encryption_data": "ab" * 32}
         good["refunds_list"] = good["orders_list"]
 
-        def read(raw: RawReply, policy: ReplyPolicy) -> object:
+        def read(raw, policy):
             context = asked(replace(self.account, policy=policy), operation=operation)
             keys = ["SO1", "SO2"]
             answer = read_group(keys, raw=raw, sent=context, kind="order_no")
@@ -206,9 +200,7 @@ class Subjects:
 
 
 @pytest.fixture(scope="session")
-def subjects(
-    tables: dict[str, Any], captures: PreparedRequest, refunds: PreparedRequest
-) -> dict[str, Subject]:
+def subjects(tables, captures, refunds):
     """Every reader, under the profile that has them all."""
     extended = GatewayInterface.of(**tables, profile="extended")
     made = Subjects(OurAccount("100042", "100042001", SecretStr("sandbox"), extended))
@@ -242,7 +234,7 @@ def test_no_reply_makes_a_reader_fail(subjects, reader):
 
     @fuzzed
     @given(bodies, STATUSES, POLICIES)
-    def run(body: bytes, status: int, policy: ReplyPolicy) -> None:
+    def run(body, status, policy):
         nonlocal ran
         ran += 1
         assert repr(read(RawReply(status, {}, body, NOW), policy)).encode()
@@ -266,7 +258,7 @@ def test_no_header_makes_the_transport_fail(captures, status, headers, body):
     lines = b"".join(name + b": " + value + b"\r\n" for name, value in headers)
     said = b"HTTP/1.1 " + status + b"\r\n" + lines + b"\r\n" + body
 
-    async def run() -> None:
+    async def run():
         player = Player()
         async with player.playing(pieces(said)):
             transport = Transport(reached(player.base_url, deadline_seconds=2))

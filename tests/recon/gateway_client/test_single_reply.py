@@ -4,7 +4,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Any
 
 import pytest
 from pydantic import ValidationError
@@ -15,9 +14,7 @@ from recon.gateway_client import (
     FindingKind,
     GatewayInterface,
     InvalidRequestError,
-    OurAccount,
     PayoutRow,
-    PreparedRequest,
     ReplyOutcome,
     prepare,
     read_batch_reply,
@@ -38,23 +35,23 @@ Read = Callable[..., BatchReply]
 
 
 @pytest.fixture
-def read() -> Read:
+def read():
     """Reads a reply with the shipped interface."""
 
-    def reader(prepared: PreparedRequest, reply: object, *, status: int = 200) -> BatchReply:
+    def reader(prepared, reply, *, status=200):
         return read_batch_reply(prepared, raw_of(reply, status=status))
 
     return reader
 
 
 @pytest.fixture
-def payout(account: OurAccount) -> PreparedRequest:
+def payout(account):
     """One payout, ready to send."""
     return prepare("payout", [payout_with()], account=account)
 
 
 @pytest.fixture
-def subscription(account: OurAccount) -> PreparedRequest:
+def subscription(account):
     """One cancellation of a subscription, ready to send."""
     return prepare("cancelsubscription", [SUBSCRIPTION], account=account)
 
@@ -78,7 +75,7 @@ def test_a_completed_payout_is_done_with_its_record(payout, read):
     assert row.payout.malformed == ()
 
 
-def _iban(given: object) -> dict[str, Any]:
+def _iban(given):
     return {"beneficiary": {"bank_details": {"iban": given}}}
 
 
@@ -114,7 +111,7 @@ def test_a_payouts_record_decides_only_when_it_is_ours_and_whole(
     assert {found.kind for found in reply.findings} >= ({finding} if finding else set())
 
 
-def _reported(pays: object, receives: object = 250.00, fee: float = 5.00, of: str = "EUR") -> Any:
+def _reported(pays, receives=250.0, fee=5.0, of="EUR"):
     """What the payer pays, the payee receives, and the fee."""
     names = ("amount_payer_pays", "amount_beneficiary_receives", "fee_amount", "fee_currency")
     return dict(zip(names, (pays, receives, fee, of), strict=True))

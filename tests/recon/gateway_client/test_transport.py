@@ -2,7 +2,6 @@ import asyncio
 import gzip
 import socket
 import ssl
-from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -13,7 +12,6 @@ from recon.gateway_client import (
     AddressError,
     CertificateError,
     NotSentError,
-    PreparedRequest,
     RawReply,
     Route,
     Transport,
@@ -23,8 +21,6 @@ from recon.gateway_client.addresses import checked_base_url, checked_proxy, trus
 from recon.gateway_client.transport import _give_up, _Wire
 from tests.recon.gateway_client.played import (
     NOW,
-    Play,
-    Player,
     answer,
     pieces,
     reached,
@@ -41,29 +37,21 @@ ENDLESS = (b"HTTP/1.1 200 OK\r\n", *[b"X-More: " + b"x" * 8000 + b"\r\n"] * 30)
 BOMB = gzip.compress(b"0" * 10_000_000)
 
 
-def clock() -> datetime:
+def clock():
     """The time of receipt."""
     return datetime(2026, 11, 20, 22, tzinfo=UTC)
 
 
-async def send(
-    base_url: str,
-    prepared: PreparedRequest,
-    *,
-    connect_seconds: float = 30,
-    deadline_seconds: float = 60,
-) -> RawReply:
+async def send(base_url, prepared, *, connect_seconds=30, deadline_seconds=60):
     """One send; its bounds are short only where they are what ends it."""
     bounds = {"connect_seconds": connect_seconds, "deadline_seconds": deadline_seconds}
     return await Transport(reached(base_url, **bounds)).send(prepared)
 
 
-def played(
-    player: Player, play: Play, prepared: PreparedRequest, *, deadline_seconds: float = 60
-) -> RawReply:
+def played(player, play, prepared, *, deadline_seconds=60):
     """One send to a server that plays this."""
 
-    async def run() -> RawReply:
+    async def run():
         async with player.playing(play):
             return await send(player.base_url, prepared, deadline_seconds=deadline_seconds)
 
@@ -148,7 +136,7 @@ def test_a_redirect_is_handed_back_and_not_followed(player, captures):
 def test_each_batch_has_a_connection_of_its_own_and_no_cookies(player, captures):
     """Two sends over one transport: two connections, nothing remembered between them."""
 
-    async def run() -> None:
+    async def run():
         play = answer(200, b"{}", headers="Set-Cookie: a=b; Path=/\r\n")
         async with player.playing(play):
             transport = Transport(reached(player.base_url))
@@ -246,8 +234,6 @@ def test_retry_after_is_a_count_or_a_date_and_never_negative(text, seconds):
 
 HTTPS = "https://gateway.example.test"
 
-Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
-
 
 @pytest.mark.parametrize(
     ("proxy", "base_url", "says"),
@@ -281,7 +267,7 @@ def test_certificates_that_cannot_be_read_are_refused_by_file(route, says):
         trust(HTTPS, route=route)
 
 
-def server_context(*, asks_for_client: bool) -> ssl.SSLContext:
+def server_context(*, asks_for_client):
     """A TLS server that may insist on a client's certificate."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(SELF_SIGNED)
@@ -291,12 +277,10 @@ def server_context(*, asks_for_client: bool) -> ssl.SSLContext:
     return context
 
 
-async def sent_over(
-    route: Route, *, prepared: PreparedRequest, proxy: Serve | None, asks_for_client: bool = False
-) -> RawReply:
+async def sent_over(route, *, prepared, proxy, asks_for_client=False):
     """Send to a TLS gateway of this machine, through a played proxy if there is one."""
 
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def serve(reader, writer):
         await reader.readuntil(prepared.body[-20:])
         await answer(200, b"{}", close=True)(b"", writer)
 
@@ -344,7 +328,7 @@ def test_a_gateway_that_asks_for_our_certificate_gets_it(captures, *, has_certif
         asyncio.run(sending)
 
 
-async def tunnel(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def tunnel(reader, writer):
     """A proxy that opens the tunnel and carries bytes both ways."""
     head = await reader.readuntil(b"\r\n\r\n")
     host, port = head.split(b" ")[1].decode().split(":")
@@ -357,13 +341,13 @@ async def tunnel(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
         far_writer.close()
 
 
-async def _carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def _carry(reader, writer):
     while piece := await reader.read(65_536):
         writer.write(piece)
         await writer.drain()
 
 
-async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def refuse(reader, writer):
     """A proxy that wants a password."""
     await reader.readuntil(b"\r\n\r\n")
     writer.write(b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n")

@@ -1,7 +1,6 @@
 from dataclasses import replace
 from decimal import Decimal
 from functools import partial
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -18,7 +17,7 @@ from recon.instructions.approval import (
     requesters_of,
     sums_text,
 )
-from recon.instructions.instruction import BOUND, OF_PAYOUTS, Instruction
+from recon.instructions.instruction import BOUND, OF_PAYOUTS
 from recon.instructions.planning import RuleAllowance
 from recon.model.terms import InstructionState
 from tests.recon.instructions.sample_instructions import INSTRUCTION
@@ -36,7 +35,7 @@ ONE = replace(
 DECIDES = sorted({"instruction_id", "natural_key", "hold", *BOUND} - {"kind", OF_PAYOUTS})
 
 
-def changed(name: str, value: Any) -> Instruction:
+def changed(name, value):
     return replace(ONE, **{name: value})
 
 

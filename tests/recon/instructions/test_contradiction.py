@@ -4,13 +4,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from recon.instructions.contradiction import (
-    Opposite,
     against,
     contradicted,
     number_unexplained,
     shown_against,
 )
-from recon.instructions.instruction import Instruction
 from recon.instructions.resolution import Seen
 from recon.model.terms import GatewayState, InstructionKind, InstructionState
 from recon.model.uptime import Uptime
@@ -22,16 +20,12 @@ CAPTURE = replace(INSTRUCTION, state=InstructionState.CONFIRMED, attempts=1, bas
 S, K, J = GatewayState, InstructionKind, InstructionState
 
 
-def _reported(
-    item: Instruction, *answers: tuple[float, GatewayState], others: tuple[Instruction, ...] = ()
-) -> str:
+def _reported(item, *answers, others=()):
     opposite = _opposite(item, *answers, others=others)
     return opposite.text if opposite and opposite.is_steady else ""
 
 
-def _opposite(
-    item: Instruction, *answers: tuple[float, GatewayState], others: tuple[Instruction, ...] = ()
-) -> Opposite | None:
+def _opposite(item, *answers, others=()):
     return shown_against(
         replace(item, outcome_at=ENDED),
         seen=[
@@ -116,7 +110,7 @@ NUMBERED = replace(INSTRUCTION, kind=InstructionKind.REFUND, state=J.CONFIRMED, 
 Sent = tuple[InstructionState, str]
 
 
-def _cases(*sent: Sent) -> dict[str, str]:
+def _cases(*sent):
     refunds = [
         replace(NUMBERED, instruction_id=f"i{place}", state=state, refund_reference_id=reference)
         for place, (state, reference) in enumerate(sent, start=1)

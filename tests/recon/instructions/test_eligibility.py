@@ -1,7 +1,5 @@
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import pytest
 
@@ -16,7 +14,7 @@ from recon.instructions.eligibility import (
     planned_batches,
     queue,
 )
-from recon.instructions.instruction import ROWS_PER_BATCH_MAX, Instruction
+from recon.instructions.instruction import ROWS_PER_BATCH_MAX
 from recon.model.terms import GatewayState, InstructionKind, InstructionState, KeyAnswer
 from tests.recon.instructions.sample_instructions import INSTRUCTION
 
@@ -28,28 +26,16 @@ AUTHORISED = ShownPayment("T1", GatewayState.AUTHORISED, "2000", "EUR", 10_000)
 PAID = replace(AUTHORISED, state=GatewayState.PAID, payment_status="3000")
 
 
-def _other(
-    kind: InstructionKind = K.REFUND,
-    state: InstructionState = S.CONFIRMED,
-    *,
-    amount: int = 10_000,
-    **changed: Any,
-) -> Instruction:
+def _other(kind=K.REFUND, state=S.CONFIRMED, *, amount=10000, **changed):
     changed |= {"kind": kind, "state": state, "amount": amount, "transaction_id": "T1"}
     return replace(CAPTURE, **{"instruction_id": "i0", **changed})
 
 
-def _evaluated(
-    instruction: Instruction,
-    *payments: ShownPayment,
-    others: Sequence[Instruction] = (),
-    answer: KeyAnswer = KeyAnswer.FOUND,
-    **options: bool,
-) -> Eligible | Refused:
+def _evaluated(instruction, *payments, others=(), answer=KeyAnswer.FOUND, **options):
     return clear(instruction, baseline=Baseline(answer, payments), others=others, **options)
 
 
-def _reason(*asked: Any, **options: Any) -> str:
+def _reason(*asked, **options):
     evaluated = _evaluated(*asked, **options)
     return evaluated.reason if isinstance(evaluated, Refused) else ""
 
@@ -202,7 +188,7 @@ BASE = replace(
 )
 
 
-def _eligible(number: int, kind: InstructionKind, *, payment: str = "", days: int = 0) -> Eligible:
+def _eligible(number, kind, *, payment="", days=0):
     instruction = replace(BASE, instruction_id=f"i{number}", kind=kind)
     shown = ShownPayment(payment or f"T{number}", GatewayState.PAID, "3000", "EUR", 100)
     return Eligible(instruction, replace(shown, dated=AT - timedelta(days=days)))

@@ -62,7 +62,7 @@ def test_what_people_wrote_and_what_is_sealed_is_not_in_the_history_in_clear():
     assert "gAAAA" not in told
 
 
-def _seal() -> Seal:
+def _seal():
     return Seal(SecretStr(Fernet.generate_key().decode()))
 
 

@@ -12,8 +12,8 @@ from pydantic import SecretStr
 from recon.config.keys import SignKeys
 from recon.config.rules import Rules
 from recon.config.settings import GATEWAY_FILES, GatewaySettings, Settings, load_tables
-from recon.gateway_client import PreparedRequest, RawReply, Route
-from recon.instructions.account import GatewayAccount, gateway_account
+from recon.gateway_client import RawReply, Route
+from recon.instructions.account import gateway_account
 from recon.instructions.eligibility import Eligible, ShownPayment
 from recon.instructions.money_requests import GatewayOfMoney
 from recon.instructions.sealing import Seal
@@ -47,13 +47,13 @@ PAYOUT = replace(
 
 
 def _settings(
-    base_url: str = "https://gateway.example.test",
+    base_url="https://gateway.example.test",
     *,
-    key: str = "sandbox",
-    seal_key: SecretStr | None = KEY,
-    profiles: dict[str, Any] | None = None,
-    **gateway: Any,
-) -> Settings:
+    key="sandbox",
+    seal_key=KEY,
+    profiles=None,
+    **gateway,
+):
     interface = {name: load_tables(name, config_dir=None) for name in GATEWAY_FILES}
     interface["profiles"] = {**interface["profiles"], **(profiles or {})}
     return Settings(
@@ -69,25 +69,18 @@ def _settings(
     )
 
 
-def _gateway(base_url: str, **settings: Any) -> GatewayOfMoney:
+def _gateway(base_url, **settings):
     quick = {"connect_timeout_seconds": 1, "deadline_seconds": 2}
     made = _settings(base_url, **quick | settings)
     return GatewayOfMoney(made, account=ACCOUNT, clock=lambda: AT)
 
 
-def _account(base_url: str = "https://gateway.example.test", **settings: Any) -> GatewayAccount:
+def _account(base_url="https://gateway.example.test", **settings):
     made = _settings(base_url, **settings)
     return gateway_account(made, merchant_id=ACCOUNT[0], account_id=ACCOUNT[1])
 
 
-def _eligible(
-    *,
-    kind: InstructionKind = REFUND,
-    currency: str = "EUR",
-    amount: int = 400,
-    reason: str = "",
-    transaction_id: str = "T1",
-) -> Eligible:
+def _eligible(*, kind=REFUND, currency="EUR", amount=400, reason="", transaction_id="T1"):
     instruction = replace(
         INSTRUCTION,
         kind=kind,
@@ -141,18 +134,18 @@ def test_a_row_that_cannot_be_sent_is_named_before_anything_is():
 class Echo:
     """A gateway that answers with the request itself, the payee's details among it."""
 
-    async def send(self, prepared: PreparedRequest) -> RawReply:
+    async def send(self, prepared):
         return RawReply(200, {}, prepared.body, AT)
 
 
-def _paying(key: SecretStr | None = KEY) -> GatewayOfMoney:
+def _paying(key=KEY):
     gateway = _gateway("http://127.0.0.1:1", seal_key=key)
     echo: Any = Echo()
     gateway._client.transport = echo
     return gateway
 
 
-def _payout(**changed: Any) -> Eligible:
+def _payout(**changed):
     return Eligible(
         replace(PAYOUT, **changed), ShownPayment("", GatewayState.NONE, "", "EUR", 25_000)
     )

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from recon.config.limits import CurrencyLimits
-from recon.instructions.instruction import Instruction, Intention, reported_repeats, unagreed
+from recon.instructions.instruction import Intention, reported_repeats, unagreed
 from recon.instructions.planning import (
     CONTRADICTS,
     RULE_APPROVER,
@@ -43,13 +43,7 @@ REFUND = Action(
 )
 
 
-def _planned(
-    *actions: Action,
-    known: Known | None = None,
-    auto_approve: bool = True,
-    ids_unique: bool = False,
-    prefix: str = "i",
-) -> Plan:
+def _planned(*actions, known=None, auto_approve=True, ids_unique=False, prefix="i"):
     ids = count(1)
     return plan(
         actions,
@@ -157,7 +151,7 @@ def test_a_payout_to_the_same_payee_names_the_first():
         assert bool(made.repeats) is (action.request_id == "P-2")
 
 
-def _row_of(refund_amount: int, *, file: int = 1, name: str = "orders-1.csv") -> Action:
+def _row_of(refund_amount, *, file=1, name="orders-1.csv"):
     """A blank refund whose row says how much of the order is refunded in all."""
     row = OrderRow(OrderStatus.PARTIALLY_REFUNDED, "EUR", 10_000, refund_amount=refund_amount)
     return replace(REFUND, action_amount=None, row=row, file_id=file, file_name=name)
@@ -335,7 +329,7 @@ FIRST = replace(
 )
 
 
-def _again(*ended: Instruction, **options: Any) -> tuple[Instruction, ...]:
+def _again(*ended, **options):
     return plan_again(
         ended,
         have_second=options.get("have_second", ()),
@@ -391,26 +385,24 @@ def test_the_limits_of_the_rule_hold_for_a_second_capture():
     assert "a rule approves at most 99.99 EUR" in second.hold
 
 
-def _instruction(amount: int, kind: InstructionKind = InstructionKind.REFUND) -> Instruction:
+def _instruction(amount, kind=InstructionKind.REFUND):
     return replace(
         INSTRUCTION, kind=kind, amount=amount, payment_amount=amount, approved_by="rule: order file"
     )
 
 
-def _rule(approved: int = 0, **bounds: str) -> RuleAllowance:
+def _rule(approved=0, **bounds):
     limits = CurrencyLimits(**{name: Decimal(text) for name, text in bounds.items()})
     return RuleAllowance(lambda _: limits, approved={"EUR": approved})
 
 
-def _limited(before: dict[str, int] | None = None, **bounds: str) -> SendingAllowance:
+def _limited(before=None, **bounds):
     limits = CurrencyLimits(**{name: Decimal(text) for name, text in bounds.items()})
     sums = {name: {"EUR": amount} for name, amount in (before or {}).items()}
     return SendingAllowance(lambda _: limits, night=sums.get("night", {}), day=sums.get("day", {}))
 
 
-def _hold(
-    allowance: RuleAllowance, amount: int, kind: InstructionKind = InstructionKind.REFUND
-) -> str:
+def _hold(allowance, amount, kind=InstructionKind.REFUND):
     return allowance.hold_on(kind, currency="EUR", amount=amount)
 
 
@@ -515,7 +507,7 @@ def test_the_payment_it_is_sent_for_is_compared():
     wanted = replace(INTENDED, instruction_id="i2", transaction_id="")
     elsewhere = replace(INTENDED, transaction_id="T2")
 
-    def found(transaction_id: str) -> list[str]:
+    def found(transaction_id):
         others = [INTENDED, wanted, replace(elsewhere, instruction_id="i3")]
         return [
             one.instruction_id

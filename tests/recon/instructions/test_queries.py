@@ -36,7 +36,7 @@ RECORD = OrderRecord(
 )
 
 
-def _reported(*records: OrderRecord) -> QueryAnswers:
+def _reported(*records):
     return QueryAnswers(records, ("B-1",), (FailedKey("C-1", "silence"),), (), 1)
 
 

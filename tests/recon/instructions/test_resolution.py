@@ -1,14 +1,12 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import pytest
 
 from recon.instructions.instruction import Instruction
 from recon.instructions.resolution import (
     DoubtEvidence,
-    Resolution,
     SearchedRefund,
     Seen,
     SettledLine,
@@ -37,20 +35,20 @@ Answer = tuple[float, GatewayState]
 """Minutes after the doubt, and what the gateway showed then."""
 
 
-def _read(minutes: float, boot_id: str = "boot", *, gateway: float | None = None) -> Uptime:
+def _read(minutes, boot_id="boot", *, gateway=None):
     """Clocks so long after the doubt; the gateway's too, where it had one."""
     dated = None if gateway is None else DOUBT + timedelta(minutes=gateway)
     return Uptime(boot_id, round(minutes * 60_000), dated)
 
 
-def _seen(*answers: Answer) -> list[Seen]:
+def _seen(*answers):
     return [
         Seen(state, DOUBT + timedelta(minutes=minutes), _read(minutes))
         for minutes, state in answers
     ]
 
 
-def _resolved(item: Instruction, evidence: DoubtEvidence, *, now: datetime) -> Resolution | None:
+def _resolved(item, evidence, *, now):
     return resolve(
         item,
         evidence=evidence,
@@ -60,13 +58,13 @@ def _resolved(item: Instruction, evidence: DoubtEvidence, *, now: datetime) -> R
     )
 
 
-def _by(item: Instruction, *, minutes: float = 90, **evidence: Any) -> Resolution | None:
+def _by(item, *, minutes=90, **evidence):
     """How a doubt ends by evidence on a machine that ran on since it began."""
     known = DoubtEvidence(readings=[_read(0)], uptime=_read(minutes), **evidence)
     return _resolved(item, known, now=DOUBT + timedelta(minutes=minutes))
 
 
-def _state(ended: Resolution | None) -> str:
+def _state(ended):
     return "" if ended is None else ended.state.value
 
 
@@ -144,7 +142,7 @@ def test_quarantine_is_never_shorter_than_three_deadlines():
     assert quarantine(timedelta(minutes=10)) == timedelta(minutes=30)
 
 
-def _searches(*found: tuple[float, str], beside: str = "") -> list[SearchedRefund]:
+def _searches(*found, beside=""):
     """Searches so many hours after the doubt; `beside`: another refund of ours that they showed."""
     return [
         SearchedRefund(number, DOUBT + timedelta(hours=at), beside, _read(at * 60))
@@ -183,9 +181,7 @@ def test_a_refund_is_decided_by_our_own_reference(minutes, evidence, expected):
     assert _state(_by(REFUND, minutes=minutes, **evidence)) == expected
 
 
-def _ended(
-    *answers: tuple[Uptime, GatewayState], readings: Sequence[Uptime], now: datetime = DOUBT
-) -> str:
+def _ended(*answers, readings, now=DOUBT):
     """How a capture ends by answers that were all dated alike, as a wrong clock would."""
     seen = [Seen(state, DOUBT, uptime) for uptime, state in answers]
     evidence = DoubtEvidence(seen=seen, readings=readings, uptime=answers[-1][0])
@@ -209,7 +205,7 @@ def test_after_another_boot_the_wait_begins_again_or_the_gateways_date_tells():
     second = [(_read(minutes, "second"), S.AUTHORISED) for minutes in (100, 114, 115, 120)]
     dated = [(_read(1, f"boot {day}", gateway=day * DAY), S.AUTHORISED) for day in range(1, 4)]
 
-    def read(answers: Sequence[tuple[Uptime, GatewayState]]) -> list[Uptime]:
+    def read(answers):
         return [_read(0), *(uptime for uptime, _ in answers)]
 
     assert _ended(*second[:3], readings=read(second[:3])) == ""
@@ -289,7 +285,7 @@ A_PART = replace(ITEM, payment_amount=ITEM.amount + 1)
 OURS = {"own_reference": ITEM.instruction_id}
 
 
-def line(kind: str, **changed: object) -> SettledLine:
+def line(kind, **changed):
     """A line of exactly the instruction's amount."""
     found = SettledLine(
         entry_type=kind,
@@ -304,7 +300,7 @@ def line(kind: str, **changed: object) -> SettledLine:
     return replace(found, **changed)  # type: ignore[arg-type]
 
 
-def end(kind: InstructionKind, *lines: SettledLine, part: bool = False) -> str:
+def end(kind, *lines, part=False):
     item = replace(A_PART if part else ITEM, kind=kind)
     if kind is InstructionKind.PAYOUT:
         item = replace(item, transaction_id="")

@@ -1,8 +1,5 @@
 """One case per code and flag: the rows, and what the set comes to."""
 
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 
 from recon.model.terms import BreakCode, Flag
@@ -15,9 +12,7 @@ SHOWN = {label for case in OUTCOMES for label in case.comes_to.replace(";", " ")
 
 
 @pytest.fixture(scope="module")
-def outcomes(
-    make_case: Callable[[], Any], outcomes_together: Callable[[Any], dict[str, str]]
-) -> dict[str, str]:
+def outcomes(make_case, outcomes_together):
     """What every case comes to, by its name."""
     return outcomes_together({case.name: case.build(make_case()) for case in OUTCOMES})
 

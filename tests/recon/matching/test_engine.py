@@ -4,13 +4,11 @@ import csv
 import itertools
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
 
 import pytest
 
 from recon.cli import main
 from recon.config.rules import Rules
-from recon.matching.breaks.result import Reconciliation
 from recon.matching.classifying.severity import risk_of_break
 from recon.matching.frames.sources import SettledDays
 from recon.matching.sets.residuals import tolerance_of
@@ -219,14 +217,14 @@ PAID_AT = datetime(2026, 11, 11, 12, tzinfo=UTC)
 """A Wednesday: settled by Monday the 16th at noon."""
 
 
-def compared(case: Any, **days: Any) -> Reconciliation:
+def compared(case, **days):
     """The case as a night compares it, its files telling of some days."""
     told = SettledDays(**{"first": "2026-11-10", **days})
     sources = replace(case.sources(), settled=told)
     return reconcile_proven(sources, rules=case.rules, as_of=case.as_of)
 
 
-def unsettled(case: Any) -> Any:
+def unsettled(case):
     """One payment that is settled, and one that is not; its batch may take its time."""
     case.ruled(grace={"settlement": "3bd", "held_back": "60bd"})
     case.order().payment().entry().line(settled_on="2026-11-10")
@@ -259,7 +257,7 @@ def test_a_missing_file_is_told_as_the_end_of_the_proof(case):
     assert "settlement due after 2026-11-10: S11.csv is missing" in result.not_covered
 
 
-def _replied(case: Any, *, order: int | None = None, in_ledger: int) -> Any:
+def _replied(case, *, order=None, in_ledger):
     """A refund of 30.00 that the reply confirmed and the query can't show."""
     if order is None:
         case.order()

@@ -3,14 +3,12 @@
 import random
 from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import pandas as pd
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recon.config.rules import Rules
-from recon.matching.breaks.result import Reconciliation
 from recon.matching.frames.sources import (
     GATEWAY_COLUMNS,
     INSTRUCTION_COLUMNS,
@@ -60,7 +58,7 @@ blank_or_instant = st.none() | instants
 unkeyed_ids = st.sampled_from(["", "T1", "T2"])
 
 
-def rows_of(**cells: Any) -> Any:
+def rows_of(**cells):
     """Up to five rows with these cells."""
     return st.lists(
         st.builds(lambda key, rest: {**key, **rest}, keys, st.fixed_dictionaries(cells)),
@@ -122,14 +120,14 @@ moves = rows_of(
 )
 
 
-def keyless(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def keyless(rows):
     """Every row of account 2 loses its order key, as ledgers do."""
     return [
         {**row, "order_no": "" if row["account_id"] == "2" else row["order_no"]} for row in rows
     ]
 
 
-def sources_of(drawn: dict[str, Any]) -> Sources:
+def sources_of(drawn):
     """Typed frames of the drawn rows."""
     ledger = drawn["ledger"]
     return Sources(
@@ -145,7 +143,7 @@ drawn_sources = st.fixed_dictionaries(
 ).map(sources_of)
 
 
-def frames_of(result: Reconciliation) -> dict[str, pd.DataFrame]:
+def frames_of(result):
     """The frames of a result by name."""
     named = {field.name: getattr(result, field.name) for field in fields(result)}
     frames = {name: value for name, value in named.items() if isinstance(value, pd.DataFrame)}
@@ -158,7 +156,7 @@ def test_totals_hold_for_any_rows_in_any_order(sources, seed):
     """Totals hold, no column is a float; permuted and with nothing set aside it is the same."""
     generator = random.Random(seed)
 
-    def shuffled(frame: pd.DataFrame | None) -> pd.DataFrame | None:
+    def shuffled(frame):
         if frame is None:
             return None
         places = list(range(len(frame)))

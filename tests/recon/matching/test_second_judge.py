@@ -1,7 +1,6 @@
 """Random tiny sets, judged by the engine and by a second judge that shares nothing with it."""
 
 import random
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -32,7 +31,7 @@ ENTRIES = ("capture", "capture", "capture", "refund", "refund", "chargeback", "a
 HIDING = ("partially_refunded", "refunded")
 
 
-def drawn(pick: random.Random, *, covered: bool, shown: frozenset[str]) -> Set:
+def drawn(pick, *, covered, shown):
     """A set of a few rows whose amounts often agree."""
     one = Set(late=pick.random() < 0.6, covered=covered, shown=shown)
     if pick.random() < 0.9:
@@ -63,14 +62,14 @@ def drawn(pick: random.Random, *, covered: bool, shown: frozenset[str]) -> Set:
     return one
 
 
-def booked(usual: int, *, pick: random.Random) -> Iterator[dict[str, Any]]:
+def booked(usual, *, pick):
     """A few entries of any kind."""
     for _ in range(pick.choice([0, 1, 1, 2, 2, 3])):
         kind = pick.choice([*ENTRIES, "write_off", "refund_reversal", "chargeback_reversal"])
         yield {"entry_type": kind, "amount": usual if kind == "capture" else pick.choice(AMOUNTS)}
 
 
-def booked_as_reported(one: Set, *, pick: random.Random) -> Iterator[dict[str, Any]]:
+def booked_as_reported(one, *, pick):
     """Entries of what the gateway or the first reply tells."""
     refunds = [row["amount"] for row in one.moves if row["kind"] == "refund"]
     for row in one.payments:
@@ -87,7 +86,7 @@ def booked_as_reported(one: Set, *, pick: random.Random) -> Iterator[dict[str, A
         yield {"entry_type": "refund", "amount": told[0]}
 
 
-def put(case: Any, one: Set, *, name: str) -> None:
+def put(case, one, *, name):
     """The rows of the set under one order key."""
     at = AHEAD if one.ahead else LONG_AGO if one.late else JUST_NOW
     if one.order is not None:
@@ -105,11 +104,11 @@ def put(case: Any, one: Set, *, name: str) -> None:
         case.move(row["kind"], row["state"], amount=row["amount"], approved_at=at, **ids)
 
 
-def _rest(row: Any, label: str) -> dict[str, Any]:
+def _rest(row, label):
     return {name: value for name, value in row.items() if name != label}
 
 
-def found(case: Any) -> dict[str, Classified]:
+def found(case):
     """What the engine makes of each set."""
     result = case.proven()
     assert failed(result) == []

@@ -19,7 +19,7 @@ DECADE = (datetime.fromisoformat("2020-01-01"), datetime.fromisoformat("2035-12-
 DAYS = st.dates(min_value=date(2020, 1, 1), max_value=date(2035, 12, 31))
 
 
-def utc(text: str) -> datetime:
+def utc(text):
     """An instant of its ISO text, which carries its offset or is UTC."""
     instant = datetime.fromisoformat(text)
     return (instant if instant.tzinfo else instant.replace(tzinfo=UTC)).astimezone(UTC)

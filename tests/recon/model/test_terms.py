@@ -73,7 +73,7 @@ def test_a_control_total_passes_only_at_zero():
     assert [total.difference for total in totals] == [0, -1, 1]
 
 
-def _total(left: int, *, right: int) -> ControlTotal:
+def _total(left, *, right):
     return ControlTotal("T5A", "leg A", "100042", "100042001", "EUR", "amount", left, right)
 
 
@@ -81,7 +81,7 @@ def test_the_folder_itself_is_flushed_and_let_go(tmp_path, monkeypatch):
     """The descriptor of that very folder reaches the disk, and is closed after an error too."""
     flushed: list[tuple[int, str]] = []
 
-    def failing(descriptor: int) -> None:
+    def failing(descriptor):
         flushed.append((descriptor, str(Path(f"/proc/self/fd/{descriptor}").readlink())))
         raise OSError(5, "the disk failed")
 

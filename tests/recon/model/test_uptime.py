@@ -3,7 +3,6 @@ import os
 import subprocess
 import sys
 import weakref
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -48,12 +47,12 @@ def test_only_readings_of_one_known_boot_or_with_the_gateways_date_are_tied():
 class Knot:
     """Holds itself."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.itself = self
 
 
 @pytest.fixture(autouse=True)
-def _as_before() -> Iterator[None]:
+def _as_before():
     """The process of the tests collects as it did."""
     before = gc.get_threshold()
     yield
@@ -88,7 +87,7 @@ PAGE_BYTES = 4096
 TEXTS = 2_000_000
 
 
-def held() -> int:
+def held():
     """Bytes of memory that the process has."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * PAGE_BYTES
 
@@ -107,7 +106,7 @@ def test_what_nothing_holds_any_more_goes_back_to_the_machine():
 class Circle:
     """Something that holds itself, as frames do that were grouped; Arrow has nothing of it."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.own = self
 
 

@@ -5,12 +5,12 @@ import pytest
 
 from recon.model.errors import ConfigurationError
 from recon.notify.messenger import ATTACHMENT_BYTES_MAX, Message, check_address, deliver
-from tests.recon.listeners import Webhook, mailbox, webhook
+from tests.recon.listeners import mailbox, webhook
 
 MESSAGE = Message("RECONCILED: 1/2", "All is well.")
 
 
-def _arm(hook: Webhook) -> None:
+def _arm(hook):
     hook.silent = threading.Event()
 
 

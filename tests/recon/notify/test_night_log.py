@@ -1,9 +1,7 @@
 import json
 import logging
 import stat
-from collections.abc import Iterator
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 
@@ -13,7 +11,7 @@ from recon.notify.night_log import LINE_EVERY, LOGGER, PacedLines, note, open_lo
 
 
 @pytest.fixture
-def log(tmp_path: Path) -> Iterator[Path]:
+def log(tmp_path):
     """A log that nights of this process write to, closed after the test."""
     path = tmp_path / "recon.log"
     open_log({"RECON_LOG_FILE": str(path)})
@@ -21,7 +19,7 @@ def log(tmp_path: Path) -> Iterator[Path]:
     open_log({})
 
 
-def _lines(log: Path) -> list[dict[str, object]]:
+def _lines(log):
     return [json.loads(line) for line in log.read_text().splitlines()]
 
 

@@ -44,7 +44,7 @@ SURROUNDINGS = [
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def in_groups(pan: str, *, gap: str) -> str:
+def in_groups(pan, *, gap):
     """As it is printed: fours, or 4-6-5."""
     sizes = [4, 6, 5] if len(pan) == 15 else [4] * (len(pan) // 4 + 1)
     groups, rest = [], pan
@@ -114,12 +114,12 @@ def test_a_number_that_only_lacks_its_check_digit_is_told_apart():
     assert [likeness(word) for word in words] == [*Likeness]
 
 
-def dated(dice: random.Random, form: str) -> str:
+def dated(dice, form):
     """A moment of the year in a format."""
     return (START + timedelta(microseconds=dice.randrange(31_000_000_000_000))).strftime(form)
 
 
-def digits(dice: random.Random, count: int) -> str:
+def digits(dice, count):
     """So many random digits."""
     return "".join(dice.choices("0123456789", k=count))
 

@@ -2,7 +2,6 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,13 +18,13 @@ from recon.privacy.own_files import (
 )
 
 
-def mode(path: Path) -> int:
+def mode(path):
     """Who may do what."""
     return path.stat().st_mode & 0o777
 
 
 @pytest.fixture(params=[0o000, 0o022, 0o077], ids=oct)
-def umask(request: pytest.FixtureRequest) -> Iterator[int]:
+def umask(request):
     """A process that leaves so much open."""
     before = os.umask(request.param)
     yield request.param

@@ -1,7 +1,6 @@
 """One configuration of servers: no logs, no words about itself, bounds on whoever connects."""
 
 import asyncio
-from collections.abc import AsyncIterator
 
 import pytest
 from starlette.applications import Starlette
@@ -11,10 +10,10 @@ from recon.privacy import own_servers
 from recon.privacy.own_servers import Bodies, Impatient, server_config
 
 
-def asked(*parts: bytes, seconds: float = 0, then: asyncio.Event | None = None) -> Request:
+def asked(*parts, seconds=0, then=None):
     """A request whose body comes in these parts, each after some seconds, the last one `then`."""
 
-    async def receive() -> dict[str, object]:
+    async def receive():
         await asyncio.sleep(seconds)
         try:
             part = await anext(coming)
@@ -22,7 +21,7 @@ def asked(*parts: bytes, seconds: float = 0, then: asyncio.Event | None = None) 
             return {"type": "http.request", "body": b"", "more_body": False}
         return {"type": "http.request", "body": part, "more_body": True}
 
-    async def all_parts() -> AsyncIterator[bytes]:
+    async def all_parts():
         for number, part in enumerate(parts, start=1):
             if then is not None and number == len(parts):
                 await then.wait()
@@ -54,11 +53,11 @@ def test_few_large_bodies_are_in_memory_at_once():
     large = b"x" * (own_servers.SMALL_BYTES_MAX + 1)
     ends: list[str] = []
 
-    async def end(name: str, request: Request, bodies: Bodies) -> None:
+    async def end(name, request, bodies):
         assert await bodies.read(request)
         ends.append(name)
 
-    async def all_at_once() -> None:
+    async def all_at_once():
         bodies, go_on = Bodies(10 * len(large)), asyncio.Event()
         slow = [end(name, asked(large, b"x", then=go_on), bodies) for name in ("first", "second")]
         begun = [asyncio.create_task(one) for one in (*slow, end("third", asked(large), bodies))]

@@ -1,8 +1,5 @@
 """T12, T15, T16, T17 and T19 of the bank: each side is broken once and seen to fail."""
 
-from pathlib import Path
-
-import pandas as pd
 import pytest
 
 from recon.config.rules import Rules
@@ -13,8 +10,6 @@ from tests.recon.matching.bank.cases import Case
 from tests.recon.proof.night_folders import (
     PLACE,
     Change,
-    Night,
-    Tables,
     changed,
     first_off,
     night_of,
@@ -30,7 +25,7 @@ NUMBERS = {"T15", "T16", "T17"}
 
 
 @pytest.fixture(scope="module")
-def bank_night() -> Night:
+def bank_night():
     """Less than was paid, in transit, less charges, from before, exchanged, twice, unknown."""
     case = Case().paid("BATCH-01", 10_000).came("BATCH-01", 9_750)
     case.paid("BATCH-02", 500, on="2026-11-30").paid("BATCH-03", 700, on="2026-10-01")
@@ -42,7 +37,7 @@ def bank_night() -> Night:
     return exchanged(case).compared()
 
 
-def exchanged(case: Case) -> Case:
+def exchanged(case):
     """One less than by its rate, one by it but for what is allowed, a yen's half, one without."""
     case.rules = {
         "rate": {
@@ -61,12 +56,12 @@ def exchanged(case: Case) -> Case:
 
 
 @pytest.fixture(scope="module")
-def night(bank_night: Night) -> Tables:
+def night(bank_night):
     return night_of(bank_night)
 
 
 @pytest.fixture(scope="module")
-def folder(night: Tables, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(night, tmp_path_factory):
     return written(tmp_path_factory.mktemp("night"), tables=night)
 
 
@@ -88,23 +83,23 @@ def test_each_statement_that_is_wrong_is_found(folder, name, side):
     assert {one.id for one in sql_totals(folder, own=own) if not one.passed} == {name[:3]}
 
 
-def forgotten_entry(night: Night) -> Night:
+def forgotten_entry(night):
     """An entry in scope is forgotten."""
     return with_bank(night, RECEIVED, night.result.bank[RECEIVED].iloc[1:])
 
 
-def by_another_rate(night: Night) -> Night:
+def by_another_rate(night):
     """A payout was exchanged by another rate than that of its day."""
     rows = night.result.bank[EXPLAINED]
     is_exchanged = rows["what"].isin([EXCHANGED, AT_RATE]).astype("int64")
     return with_bank(night, EXPLAINED, rows.assign(amount=rows["amount"] - is_exchanged))
 
 
-def with_bank(night: Night, name: str, rows: pd.DataFrame) -> Night:
+def with_bank(night, name, rows):
     return night.with_result(bank={**night.result.bank, name: rows})
 
 
-def under(night: Night, *path: str, says: object) -> Night:
+def under(night, *path, says):
     """The rules of the night say something else of a pair since."""
     rules = night.rules.model_dump(mode="json")
     found = rules["rate"]
@@ -181,7 +176,7 @@ def test_without_a_bank_nothing_is_asked(tmp_path):
 
 
 @pytest.fixture(scope="module")
-def booked() -> Tables:
+def booked():
     accounts = {"clearing": "1360", "sales": "4400", "refunds": "4410", "chargebacks": "4420"}
     accounts |= {"payouts": "1370", "bank": "1200"}
     rules = {"ledger": {"bank": True}, "journal": {"accounts": accounts}}
@@ -195,7 +190,7 @@ def booked() -> Tables:
 
 
 @pytest.fixture(scope="module")
-def of_ledger(booked: Tables, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def of_ledger(booked, tmp_path_factory):
     return written(tmp_path_factory.mktemp("booked"), tables=booked)
 
 

@@ -1,5 +1,4 @@
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -10,18 +9,18 @@ from recon.model.terms import Reject, SourceFile, SourceKind
 from recon.proof import totals_in_sql
 from recon.proof.night_tables import table_of_rows
 from recon.proof.totals_in_sql import BEFORE_MONEY, JOURNAL, totals_before_money
-from tests.recon.proof.night_folders import PLACE, Change, doubled, first_off, without_first
+from tests.recon.proof.night_folders import PLACE, doubled, first_off, without_first
 
 ACCOUNT = dict(zip(("merchant_id", "account_id"), PLACE, strict=True))
 KEYS = [{**ACCOUNT, "order_no": f"A-{number}"} for number in range(3)]
 
 
-def moved(kind: str, amount: int, *, transaction_id: str = "T1") -> dict[str, Any]:
+def moved(kind, amount, *, transaction_id="T1"):
     named = {"transaction_id": transaction_id, "kind": kind}
     return {**named, "amount": amount, "payment_amount": 1_000}
 
 
-def written(folder: Path, *, journal: list[dict[str, Any]], **changes: Change) -> Path:
+def written(folder, *, journal, **changes):
     """What is asked before money: a file of 5 rows, 3 accepted, 1 refused, 1 skipped; 3 answers."""
     read = SourceFile(SourceKind.ORDERS, "o.csv", "sha", 9, 5, 3, 1, 1)
     reject = Reject(SourceKind.ORDERS, "o.csv", 4, "amount", "x", "no amount", *PLACE, "A-9")
@@ -31,7 +30,7 @@ def written(folder: Path, *, journal: list[dict[str, Any]], **changes: Change) -
         for step, number in counts.items()
     ]
 
-    def rows_of(name: str, row: object) -> pa.Table:
+    def rows_of(name, row):
         names = SCHEMAS[name].columns.names
         cells = {each: getattr(row, each) for each in names}
         return table_of_rows([{**cells, "kind": "orders"}], name=name)
@@ -51,7 +50,7 @@ def written(folder: Path, *, journal: list[dict[str, Any]], **changes: Change) -
     return folder
 
 
-def failed(folder: Path) -> set[str]:
+def failed(folder):
     totals = totals_before_money(folder, account=PLACE)
     assert {total.id for total in totals} == {"T0", "T1", "T2", "T3", "T9"}
     return {total.id for total in totals if not total.passed}

@@ -8,7 +8,6 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -19,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from recon.archive.schemas import SCHEMAS
-from recon.matching.breaks.result import Deferred, Reconciliation
+from recon.matching.breaks.result import Deferred
 from recon.matching.frames.sources import AgreedWriteOffs, LoadCounts, Previous
 from recon.model.terms import ControlTotal, SourceFile, SourceKind, Verdict
 from recon.proof import totals_in_sql
@@ -47,7 +46,6 @@ from tests.recon.proof.night_folders import (
     PLACE,
     Change,
     Night,
-    Tables,
     all_says,
     changed,
     compared_night,
@@ -66,12 +64,10 @@ pytestmark = pytest.mark.xdist_group("control totals")
 """They share what takes longer to make than to look at."""
 
 Break = Callable[[Night], Night]
-Stated = set[tuple[str, str]]
-"""Number and name of totals."""
 TOTALS = sorted({name for name in sql_files(banks=False) if name[0] == "T"} - {OF_SHEETS})
 
 
-def many(case: Any) -> Any:
+def many(case):
     """Matches, a break of each leg, a pending set, moves of ours, rounding and an excess."""
     case.order(order_no="M").payment(order_no="M", transaction_id="TM").entry(order_no="M")
     case.order(order_no="R").payment(order_no="R", transaction_id="TR", amount=10003)
@@ -87,7 +83,7 @@ def many(case: Any) -> Any:
     return case.ruled(tolerance={"EUR": budget})
 
 
-def settled(case: Any) -> Any:
+def settled(case):
     """A payment that is settled and paid out, one that the ledger lacks, and older ones."""
     for row in case.rows["gateway"]:
         row["transaction_date"] = EARLIER
@@ -122,10 +118,10 @@ ACCOUNTS = {
 }
 
 
-def of_result(name: str, change: Callable[[Any], Any]) -> Break:
+def of_result(name, change):
     """Something is done to a part of the result."""
 
-    def spoil(night: Night) -> Night:
+    def spoil(night):
         made = change(getattr(night.result, {**ROWS}.get(name, name)))
         return night.with_result(**{name: Deferred(lambda: made) if name in ROWS else made})
 
@@ -136,15 +132,15 @@ ROWS = {"every_match": "matches", "every_item": "items"}
 """Parts of a result that are made when they are asked for, and what they are then."""
 
 
-def of_source(name: str, change: Callable[[Any], Any]) -> Break:
+def of_source(name, change):
     """Something is done to a source after it was compared."""
     return lambda night: night.with_sources(**{name: change(getattr(night.sources, name))})
 
 
-def more(column: str, by: int = 1, **only: str) -> Callable[[pd.DataFrame], pd.DataFrame]:
+def more(column, by=1, **only):
     """A column says so much more in every row, or where another one says a word."""
 
-    def change(frame: pd.DataFrame) -> pd.DataFrame:
+    def change(frame):
         rows = pd.Series(data=True, index=frame.index)
         for name, word in only.items():
             rows &= frame[name].eq(word)
@@ -153,25 +149,25 @@ def more(column: str, by: int = 1, **only: str) -> Callable[[pd.DataFrame], pd.D
     return change
 
 
-def but(column: str, word: str) -> Callable[[pd.DataFrame], pd.DataFrame]:
+def but(column, word):
     """Rows that say a word are gone."""
     return lambda frame: frame[frame[column].ne(word)]
 
 
-def file_with(night: Night, **counts: int) -> Night:
+def file_with(night, **counts):
     """A file of one row whose counts differ."""
     given: dict[str, Any] = {"rows_read": 1, "rows_accepted": 1, "rows_rejected": 0, **counts}
     file = SourceFile(SourceKind.ORDERS, "o.csv", "", 1, rows_skipped=0, **given)
     return night.with_sources(files=(file,))
 
 
-def without_one_that_stays(night: Night) -> Night:
+def without_one_that_stays(night):
     moved = night.result.movements
     stays = moved[moved["movement"].eq("stays")]["break_id"].iloc[0]
     return of_result("breaks", but("break_id", stays))(night)
 
 
-def twice(*columns: str) -> Callable[[pd.DataFrame], pd.DataFrame]:
+def twice(*columns):
     """Columns say twice as much."""
     return lambda frame: frame.assign(**{name: frame[name] * 2 for name in columns})
 
@@ -264,7 +260,7 @@ BROKEN: Mapping[str, tuple[Break, set[str]]] = {
 LOSING = ("orders", "gateway", "ledger")
 
 
-def counted_once_more(items: pa.Table) -> pa.Table:
+def counted_once_more(items):
     at = items.column_names.index("items")
     return items.set_column(at, items.field(at), pc.add(items["items"], 1))
 
@@ -281,25 +277,25 @@ UNPLACED: list[tuple[str, Change]] = [
 
 
 @pytest.fixture(scope="module")
-def earlier(make_case: Callable[[], Any]) -> Reconciliation:
+def earlier(make_case):
     """The night before."""
     return before(make_case()).run()
 
 
-def before(case: Any) -> Any:
+def before(case):
     """What was there then: of one order less was paid and booked."""
     many(case).order(order_no="W").payment(order_no="W", amount=9800, transaction_id="TW")
     return case.entry(order_no="W", amount=9800)
 
 
 @pytest.fixture(scope="module")
-def second(make_case: Callable[[], Any], earlier: Reconciliation) -> Any:
+def second(make_case, earlier):
     case = before(make_case()).entry("write_off", order_no="W", amount=200)
     return settled(case).after(earlier)
 
 
 @pytest.fixture(scope="module")
-def whole(second: Any) -> Night:
+def whole(second):
     """It with all that any total is stated over: files, store, journals, payouts."""
     sources = second.sources()
     breaks = second.previous.breaks["break_id"]
@@ -315,42 +311,40 @@ def whole(second: Any) -> Night:
 
 
 @pytest.fixture(scope="module")
-def previous(second: Any) -> Previous:
+def previous(second):
     found: Previous = second.previous
     return found
 
 
 @pytest.fixture(scope="module")
-def night(whole: Night, previous: Previous) -> Tables:
+def night(whole, previous):
     return night_of(whole, previous=previous)
 
 
 @pytest.fixture(scope="module")
-def folder(night: Tables, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(night, tmp_path_factory):
     return written(tmp_path_factory.mktemp("night"), tables=night)
 
 
 @pytest.fixture(scope="module")
-def totals(folder: Path) -> tuple[ControlTotal, ...]:
+def totals(folder):
     told = control_totals(folder, account=PLACE)
     pq.write_table(totals_table(told), folder / SCHEMAS["totals"].path)
     return told
 
 
-def failing(totals: Any) -> Stated:
+def failing(totals):
     return {(total.id, total.name) for total in totals if not total.passed}
 
 
-def unlike(totals: Any, by_sql: Any) -> Stated:
+def unlike(totals, by_sql):
     figures, *named = totals_of_agreement(totals, by_sql=by_sql, account=PLACE)
     assert figures.passed == (not named)
     return {(one.id, one.name.split(": left = ")[0].split(": right = ")[0]) for one in named}
 
 
 @pytest.fixture(scope="module")
-def failures(
-    whole: Night, previous: Previous, tmp_path_factory: pytest.TempPathFactory
-) -> dict[str, Stated]:
+def failures(whole, previous, tmp_path_factory):
     """Which equations of which totals fail for each thing done to the night."""
     found = {}
     for name, (spoil, _) in BROKEN.items():
@@ -462,7 +456,7 @@ CHANGED: list[tuple[str, Change, set[str]]] = [
 """File, what is done to it, and the totals that must notice at least."""
 
 
-def a_reject(table: pa.Table) -> pa.Table:
+def a_reject(table):
     """One more row that could not be read."""
     row = dict.fromkeys(table.column_names, "") | {"kind": "orders", "line": 9, "amount": 0}
     columns = [pa.array([row[field.name]]).cast(field.type) for field in table.schema]
@@ -482,7 +476,7 @@ def test_a_file_that_was_changed_is_found(night, folder, totals, tmp_path, name,
     assert numbers <= {number for number, _ in found}, found
 
 
-def injected_case(case: Any) -> Any:
+def injected_case(case):
     """A chargeback that the settlement and the ledger have, and the query does not show."""
     case.order().payment().entry().entry("chargeback", amount=4000)
     case.line().line("chargeback", gross=-4000)
@@ -629,9 +623,7 @@ def test_an_auditor_needs_the_folder_and_duckdb_alone(night, folder, totals, tmp
     assert {"T4", "T5A", "T14"} <= {line[0] for line in lines}
 
 
-def verdict_of_script(
-    folder: Path, *, monkeypatch: pytest.MonkeyPatch
-) -> tuple[list[tuple[Any, ...]], str]:
+def verdict_of_script(folder, *, monkeypatch):
     """What a stranger reads who runs the script of the folder."""
     script = sql_files()["verify.sql"]
     monkeypatch.chdir(folder)

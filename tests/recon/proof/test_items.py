@@ -87,14 +87,14 @@ BY_MATCH: dict[str, Change] = {
 }  # fmt: skip
 
 
-def told(case: Any) -> list[tuple[Any, ...]]:
+def told(case):
     """Source, order number, state and how many rows, of the items of a case."""
     items = case.run().items
     names = ("source", "order_no", "entry_id", "state", "items")
     return sorted(zip(*(items[name].to_pylist() for name in names), strict=True))
 
 
-def shown_under(items: pa.Table) -> set[str]:
+def shown_under(items):
     """The ids under which rows are shown."""
     return {*items["result_id"].to_pylist()}
 

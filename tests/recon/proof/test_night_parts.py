@@ -3,14 +3,13 @@
 import os
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, timedelta
 from typing import Any
 
 import pandas as pd
 import pytest
 
 from recon.config.rules import Rules
-from recon.matching.breaks.result import Reconciliation
 from recon.matching.frames.sources import KEY_COLUMNS, Basis, Previous, Sources, frame_of
 from recon.model.errors import StoreError
 from recon.proof.ledger_bridge import ledger_steps, steps_of
@@ -33,7 +32,7 @@ SOON = {"valid_days": 365, "warn_days": 365}
 """Every authorisation ends soon."""
 
 
-def open_set(case: Any) -> Any:
+def open_set(case):
     return case.order("authorised").payment("authorised")
 
 
@@ -106,19 +105,12 @@ INJECTED = [(True, 3), (True, 64), (False, 5)][: 1 if SEEDS <= 4 else 3]
 """A ledger or none, and buckets; half a minute for 64 of them, which `make test-truths` plays."""
 
 
-def items_of(result: Reconciliation) -> list[dict[str, Any]]:
+def items_of(result):
     rows = result.items.to_pylist()
     return sorted(rows, key=lambda row: [str(row[name]) for name in sorted(row)])
 
 
-def assert_same_in_parts(
-    night: Sources,
-    *,
-    buckets: int,
-    rules: Rules = RULES_OF_NIGHTS,
-    as_of: datetime = AS_OF,
-    previous: Previous | None = None,
-) -> int:
+def assert_same_in_parts(night, *, buckets, rules=RULES_OF_NIGHTS, as_of=AS_OF, previous=None):
     """Hold the night in parts against the whole one; how many orders of it were aside."""
     told: dict[str, Any] = {"rules": rules, "as_of": as_of, "previous": previous}
     whole = compared(night, basis=Basis(rules, as_of, previous))
@@ -135,7 +127,7 @@ def assert_same_in_parts(
 
 
 @pytest.mark.parametrize(("ledger", "buckets"), INJECTED)
-def test_planted_nights_in_parts_come_to_the_same(buckets: int, *, ledger: bool) -> None:
+def test_planted_nights_in_parts_come_to_the_same(buckets, *, ledger):
     night = with_open_sets(planted(size=120, broken=60).sources)
     aside = assert_same_in_parts(night if ledger else replace(night, ledger=None), buckets=buckets)
 
@@ -143,7 +135,7 @@ def test_planted_nights_in_parts_come_to_the_same(buckets: int, *, ledger: bool)
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
-def test_random_nights_in_parts_come_to_the_same(seed: int) -> None:
+def test_random_nights_in_parts_come_to_the_same(seed):
     night, previous = random_night(seed)
 
     assert_same_in_parts(night, buckets=(3, 11)[seed % 2], previous=previous)
@@ -151,9 +143,7 @@ def test_random_nights_in_parts_come_to_the_same(seed: int) -> None:
 
 @pytest.mark.parametrize("buckets", [2, 9, 64])
 @pytest.mark.parametrize(("budget", "breaks"), [(9, 0), (8, 3)])
-def test_the_budget_of_rounding_is_of_all_buckets(
-    case: Any, budget: int, breaks: int, buckets: int
-) -> None:
+def test_the_budget_of_rounding_is_of_all_buckets(case, budget, breaks, buckets):
     """Three cents of each of three orders are within nine, and each is a break within eight."""
     for name in ("R", "S", "T"):
         other = {"order_no": name, "transaction_id": f"T{name}", "amount": 10003}
@@ -167,7 +157,7 @@ def test_the_budget_of_rounding_is_of_all_buckets(
 
 
 @pytest.mark.parametrize("name", {**BOUND, **ROUTINE})
-def test_a_bucket_compares_what_no_other_row_names(case: Any, name: str) -> None:
+def test_a_bucket_compares_what_no_other_row_names(case, name):
     """Whatever its rows say, a set is final in its bucket; what is bound is compared last."""
     told = {**BOUND, **ROUTINE}[name](case)
 
@@ -178,7 +168,7 @@ def test_a_bucket_compares_what_no_other_row_names(case: Any, name: str) -> None
     assert bool(in_buckets) is (name in ROUTINE)
 
 
-def test_a_break_that_a_bucket_reopens_refers_to_the_closed_one(case: Any) -> None:
+def test_a_break_that_a_bucket_reopens_refers_to_the_closed_one(case):
     """It was closed before, and its set is compared in a bucket."""
     told = ROUTINE["break"](case)
     first = told.run()
@@ -193,7 +183,7 @@ def test_a_break_that_a_bucket_reopens_refers_to_the_closed_one(case: Any) -> No
     assert {*ours.movements["reopens"]} == closed
 
 
-def test_a_run_that_cannot_be_cut_is_refused(case, killed_at) -> None:
+def test_a_run_that_cannot_be_cut_is_refused(case, killed_at):
     """Compared whole it would need the memory of all its rows."""
     killed_at("CREATE TEMP VIEW entries")
 
@@ -204,7 +194,7 @@ def test_a_run_that_cannot_be_cut_is_refused(case, killed_at) -> None:
 
 
 @pytest.mark.parametrize("name", NAMED)
-def test_sets_of_one_number_a_part_come_to_the_same(case: Any, name: str) -> None:
+def test_sets_of_one_number_a_part_come_to_the_same(case, name):
     """A row that speaks of another number's set is heard although it stands in another part."""
     told = NAMED[name](case)
     night = told.sources()
@@ -217,17 +207,16 @@ def test_sets_of_one_number_a_part_come_to_the_same(case: Any, name: str) -> Non
     assert_same_in_parts(whole, buckets=64, rules=told.rules, previous=told.previous)
 
 
-def of_a_late_clock(source: str) -> Sources:
+def of_a_late_clock(source):
     """Three dates of which one source's times are eight hours ahead; some entries are lost."""
     files = zone_shifted(source, hours=8)
     ledger = files.sources.ledger
-    assert ledger is not None
     at = ledger["booked_at"].dt.tz_convert(UTC)
     is_lost = at.dt.day.eq(2) & at.dt.hour.eq(3) & at.dt.minute.gt(20)
     return replace(files.sources, ledger=ledger[~is_lost].reset_index(drop=True))
 
 
-def of_a_thin_day(source: str) -> Sources:
+def of_a_thin_day(source):
     """One source has a record of only one in eight payments of a day."""
     night = zone_shifted("ledger", hours=0).sources
     frame = getattr(night, source)
@@ -236,7 +225,7 @@ def of_a_thin_day(source: str) -> Sources:
     return replace(night, **{source: frame[kept].reset_index(drop=True)})
 
 
-def in_cents(night: Sources) -> Sources:
+def in_cents(night):
     """A few orders of the file of all others are a hundred times too large."""
     amount = night.orders["amount"].where(
         night.orders.index % 40 != 0, night.orders["amount"] * 100
@@ -244,7 +233,7 @@ def in_cents(night: Sources) -> Sources:
     return replace(night, orders=night.orders.assign(amount=amount))
 
 
-def unpaid(night: Sources) -> Sources:
+def unpaid(night):
     """The gateway knows nothing of some orders of a file."""
     gone = night.gateway.index % 24 == 0
     return replace(
@@ -265,7 +254,7 @@ WITH_CAUSES: dict[str, Callable[[], Sources]] = {
 
 
 @pytest.mark.parametrize("name", WITH_CAUSES)
-def test_what_is_aside_speaks_about_causes(name: str) -> None:
+def test_what_is_aside_speaks_about_causes(name):
     """A cause is told, or not, whether sets that agree stand beside the breaks or in parts."""
     files = zone_shifted("ledger", hours=8)
 
@@ -277,9 +266,7 @@ def test_what_is_aside_speaks_about_causes(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", WITH_CAUSES)
-def test_without_what_is_aside_another_cause_would_be_told(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_what_is_aside_another_cause_would_be_told(name, monkeypatch):
     """Each of these nights has a cause that hangs on the sets of the parts."""
     files = zone_shifted("ledger", hours=8)
     told: dict[str, Any] = {"rules": files.rules, "as_of": files.as_of, "previous": None}
@@ -292,10 +279,9 @@ def test_without_what_is_aside_another_cause_would_be_told(
     assert whole.breaks["cause"].tolist() != deaf.breaks["cause"].tolist()
 
 
-def abroad(night: Sources, *, rate: str) -> tuple[Sources, Rules]:
+def abroad(night, *, rate):
     """Every fourth entry is booked in another currency, some days of which no rate holds."""
     ledger = night.ledger
-    assert ledger is not None
     foreign = ledger.index % 4 == 0
     stated = ledger["amount"].astype("Int64").where(foreign)
     booked = ledger["amount"].where(~foreign, ledger["amount"] * 2)
@@ -313,18 +299,17 @@ def abroad(night: Sources, *, rate: str) -> tuple[Sources, Rules]:
 
 
 @pytest.mark.parametrize("day", ["2026-10-01", "2020-01-01"])
-def test_entries_abroad_come_to_the_same(day: str) -> None:
+def test_entries_abroad_come_to_the_same(day):
     night = replace(planted(size=120, broken=30).sources, settlement=None)
     night, rules = abroad(night, rate=day)
 
     assert assert_same_in_parts(night, buckets=3, rules=rules) > 30
 
 
-def test_an_entry_abroad_that_names_its_payment_alone_is_counted_once() -> None:
+def test_an_entry_abroad_that_names_its_payment_alone_is_counted_once():
     """The first entry of the ledger, which every part needs and none counts."""
     night = replace(planted(size=120, broken=30).sources, settlement=None)
     ledger, gateway = night.ledger, night.gateway
-    assert ledger is not None
     own = gateway["order_no"].eq(ledger["order_no"].iloc[0])
     ledger = ledger.assign(
         order_no=ledger["order_no"].where(ledger.index > 0, ""),

@@ -1,11 +1,8 @@
 """What a night read and came to survives the way into its folder's tables and back."""
 
-from typing import Any
-
 import pytest
 
 from recon.archive.schemas import SCHEMAS
-from recon.matching.breaks.result import Reconciliation
 from recon.matching.frames.digest import digest_of
 from recon.matching.frames.sources import (
     INSTANT,
@@ -21,7 +18,6 @@ from recon.proof.engine import reconcile
 from recon.proof.ledger_bridge import FILE, OTHER_ACCOUNTS, ledger_steps
 from recon.proof.night_tables import (
     RESULTS,
-    Tables,
     compared_tables,
     frame_of_table,
     input_tables,
@@ -31,7 +27,7 @@ from recon.proof.night_tables import (
     totals_of,
     totals_table,
 )
-from tests.injected.injected_files import Injected, planted
+from tests.injected.injected_files import planted
 
 REJECT = Reject(SourceKind.ORDERS, "orders.csv", 7, "amount", "not an amount", "x", "M1", "1", "A1")
 FILE_READ = SourceFile(SourceKind.ORDERS, "orders.csv", "00ff", 91, 3, 1, 1, 1)
@@ -39,21 +35,21 @@ QUARANTINED = Quarantined(4, "M1", "1", "A9", "orders.csv", 9, "status", "no suc
 
 
 @pytest.fixture(scope="module")
-def night() -> Injected:
+def night():
     """Orders of which some carry one break each, every code in turn."""
     return planted(size=400, broken=200)
 
 
-def compared(night: Injected, sources: Sources, **terms: Any) -> Reconciliation:
+def compared(night, sources, **terms):
     return reconcile(sources, rules=night.rules, as_of=night.as_of, **terms)
 
 
 @pytest.fixture(scope="module")
-def result(night: Injected) -> Reconciliation:
+def result(night):
     return compared(night, night.sources)
 
 
-def tables_of(night: Injected, sources: Sources, *, previous: Any = None) -> Tables:
+def tables_of(night, sources, *, previous=None):
     """All tables of which a comparison can be made again."""
     ledger_sums = ledger_steps(sources, rules=night.rules)
     small = compared_tables(sources, rules=night.rules, previous=previous, ledger_sums=ledger_sums)

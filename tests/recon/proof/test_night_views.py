@@ -1,22 +1,20 @@
 """People ask one SELECT over all nights, and can change nothing by it."""
 
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from recon.archive.schemas import SCHEMAS
 from recon.model.errors import UsageError
-from recon.proof.night_views import DECISION_COLUMNS, VIEWS, Answered, NightFolder, ask
+from recon.proof.night_views import DECISION_COLUMNS, VIEWS, NightFolder, ask
 from tests.recon.proof.night_folders import compared_night, night_of, written
 
 DECISION = dict.fromkeys(DECISION_COLUMNS, "") | {"run_id": "R1", "decision": "answer"}
 
 
 @pytest.fixture(scope="module")
-def nights(make_case: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[NightFolder, ...]:
+def nights(make_case, tmp_path_factory):
     """Two nights: on the first an order is missing at the gateway, on the second it is there."""
     first = make_case().order()
     second = make_case().order().payment()
@@ -26,7 +24,7 @@ def nights(make_case: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[Ni
     )
 
 
-def _night(case: Any, *, run_id: str, folder: Path) -> NightFolder:
+def _night(case, *, run_id, folder):
     night = compared_night(case.sources(), rules=case.rules, as_of=case.as_of)
     written(folder, tables=night_of(night))
     about = {"run_id": run_id, "merchant_id": "M", "account_id": "1", "mode": "live"}
@@ -35,11 +33,11 @@ def _night(case: Any, *, run_id: str, folder: Path) -> NightFolder:
     return NightFolder({**about, "is_newest": True}, folder, files)
 
 
-def asked(statement: str, nights: tuple[NightFolder, ...]) -> list[dict[str, Any]]:
+def asked(statement, nights):
     return _asked(statement, nights).rows.to_pylist()
 
 
-def _asked(statement: str, nights: tuple[NightFolder, ...]) -> Answered:
+def _asked(statement, nights):
     decisions = pa.Table.from_pylist([DECISION])
     return ask(statement, nights=nights, decisions=decisions)
 

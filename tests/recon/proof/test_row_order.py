@@ -3,7 +3,6 @@
 A night is compared once: that its rows might have come in another order is held here.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -13,28 +12,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recon.matching.breaks.result import Reconciliation
-from recon.matching.frames.sources import Sources
 from recon.proof.engine import reconcile
 from recon.steps.compare.stored_sources import opened_night, sources_of_night
-from tests.injected import Injected, planted
+from tests.injected import planted
 from tests.recon.matching.turned import turned
 from tests.recon.steps.compare.written_night import written
 
-Engine = Callable[[Sources], Reconciliation]
-
 
 @pytest.fixture(scope="module")
-def files() -> Injected:
+def files():
     return planted(size=60, broken=12, seed=5, settled=False)
 
 
 @pytest.fixture
-def engine(files: Injected) -> Engine:
+def engine(files):
     return partial(reconcile, rules=files.rules, as_of=files.as_of)
 
 
-def is_same_either_way(sources: Sources, *, engine: Engine) -> bool:
+def is_same_either_way(sources, *, engine):
     return engine(sources).digest == engine(turned(sources)).digest
 
 

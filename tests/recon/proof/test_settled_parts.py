@@ -53,7 +53,7 @@ def test_prices_of_a_contract_come_to_the_same(name):
     assert aside > 3
 
 
-def settled(case: Any) -> Any:
+def settled(case):
     for name in ("A1", "B"):
         own = {"order_no": name, "transaction_id": f"T-{name}"}
         case.order(order_no=name).payment(**own).entry(**own).line(**own)

@@ -1,6 +1,5 @@
 """Sheets are proven by SQL over the results."""
 
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -12,7 +11,7 @@ from recon.model.figures import ListFile
 from recon.model.terms import Verdict
 from recon.proof import totals_in_sql
 from recon.proof.totals_in_sql import SHEETS_IN_SQL, in_file, sql_files
-from recon.steps.compare.sheets_proven import CHECKS, FOREIGN, SheetTotals, held_against
+from recon.steps.compare.sheets_proven import CHECKS, FOREIGN, held_against
 
 PLACE = ("M", "1")
 RESULTS: dict[str, list[tuple[str, str, int | None]]] = {
@@ -42,7 +41,7 @@ FIGURES = [
 ]
 
 
-def table_of(name: str, rows: list[dict[str, Any]]) -> pa.Table:
+def table_of(name, rows):
     columns = []
     for field in SCHEMAS[name].columns:
         blank: Any = "" if pa.types.is_string(_plain(field.type)) else None
@@ -51,11 +50,11 @@ def table_of(name: str, rows: list[dict[str, Any]]) -> pa.Table:
     return pa.table(columns, names=SCHEMAS[name].columns.names)
 
 
-def _plain(kind: pa.DataType) -> pa.DataType:
+def _plain(kind):
     return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
-def sealed(folder: Path, **changed: list[tuple[str, str, int | None]]) -> Path:
+def sealed(folder, **changed):
     results = folder / "results"
     results.mkdir(parents=True)
     for name, rows in {**RESULTS, **changed}.items():
@@ -64,13 +63,7 @@ def sealed(folder: Path, **changed: list[tuple[str, str, int | None]]) -> Path:
     return results
 
 
-def asked(
-    folder: Path,
-    *,
-    told: SheetTotals = NOTIFIED,
-    verdict: Verdict = Verdict.BREAKS_OPEN,
-    **changed: list[tuple[str, str, int | None]],
-) -> tuple[dict[tuple[str, str], tuple[int, int]], int]:
+def asked(folder, *, told=NOTIFIED, verdict=Verdict.BREAKS_OPEN, **changed):
     """Section and currency -> both sides, where they differ; and how many figures there are."""
     results = sealed(folder, **changed)
     how: dict[str, Any] = {"files": {"match": FILE}, "verdict": verdict, "account": PLACE}

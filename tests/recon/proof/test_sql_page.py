@@ -25,7 +25,7 @@ SILENT = {"Control totals that did not tie"}
 
 
 @pytest.fixture(scope="module")
-def nights(tmp_path_factory: pytest.TempPathFactory) -> tuple[NightFolder, ...]:
+def nights(tmp_path_factory):
     plan = planted(size=300, broken=200)
     night = compared_night(plan.sources, rules=plan.rules, as_of=plan.as_of)
     folder = written(tmp_path_factory.mktemp("night"), tables=night_of(night))

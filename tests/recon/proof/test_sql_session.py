@@ -13,25 +13,25 @@ import pyarrow as pa
 import pytest
 
 from recon.proof import sql_session
-from recon.proof.sql_session import MEMORY_MB, PROCESS_MB, SqlError, SqlSession, reading
+from recon.proof.sql_session import MEMORY_MB, PROCESS_MB, SqlError, reading
 from tests.recon.proof.killed_sql import ENDLESS
 
 MIB, BUSY_TICKS, GONE_TRIES_MAX = 1 << 20, 60, 6_000
 
 
-def process_of(sql: SqlSession) -> int:
+def process_of(sql):
     """The process that has the connection of a session."""
     return sql._process.process.pid
 
 
-def is_there(pid: int) -> bool:
+def is_there(pid):
     try:
         return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except FileNotFoundError:
         return False
 
 
-def ticks(pid: int) -> int:
+def ticks(pid):
     """Hundredths of a second that a process has worked."""
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11])
 

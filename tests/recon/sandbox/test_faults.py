@@ -18,7 +18,7 @@ from recon.sandbox.options import real_seconds
 from tests.recon.sandbox.conftest import Caller
 
 
-def played(rule: dict[str, Any], calls: list[str], *, seed: int = 42) -> list[bool]:
+def played(rule, calls, *, seed=42):
     """For each call of `capture` on one order, whether the rule played."""
     database = Database(None)
     install(database, [FaultRule.model_validate({"kind": "fin"} | rule)], append=False)
@@ -133,17 +133,17 @@ class Case:
     rule: Rule = field(default_factory=dict)
 
 
-def rows_of(reply: httpx.Response) -> list[dict[str, Any]]:
+def rows_of(reply):
     """The rows of a capture's reply."""
     return reply.json()["capture_orders"]
 
 
-def has_status(status: int) -> Sees:
+def has_status(status):
     """The reply carries an HTTP status."""
     return lambda reply, _asked: reply.status_code == status
 
 
-def is_no_json(reply: httpx.Response, _asked: object) -> bool:
+def is_no_json(reply, _asked):
     """HTTP 200, and its body cannot be read."""
     try:
         json.loads(reply.content)
@@ -152,17 +152,17 @@ def is_no_json(reply: httpx.Response, _asked: object) -> bool:
     return False
 
 
-def answers(count: int) -> Sees:
+def answers(count):
     """The reply has so many rows."""
     return lambda reply, _asked: len(rows_of(reply)) == count
 
 
-def signature_is(expected: str) -> Sees:
+def signature_is(expected):
     """The signature of the reply."""
     return lambda reply, _asked: reply.json().get("encryption_data", "none") == expected
 
 
-def signature_of_capture(reply: httpx.Response) -> str:
+def signature_of_capture(reply):
     """The signature that the request carried."""
     return json.loads(reply.request.content)["encryption_data"]
 
@@ -245,7 +245,7 @@ def test_every_kind_stands_in_the_table():
     assert set(CASES) | SEEN_ELSEWHERE | NOTIFY_KINDS == set(KINDS)
 
 
-def api_captures(gateway: Any) -> list[str]:
+def api_captures(gateway):
     """Orders that the API truly captured."""
     return [row["order_no"] for row in gateway.effects() if row["operation"] == "capture"]
 
@@ -302,7 +302,7 @@ def test_a_gateway_may_refuse_every_connection_for_a_while():
             assert again.get("/_sandbox/health").json()["requests"] == 1
 
 
-def wait_until_reachable(base_url: str) -> None:
+def wait_until_reachable(base_url):
     """Ask until somebody answers."""
     for _ in range(200):
         try:

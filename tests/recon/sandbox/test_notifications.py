@@ -1,8 +1,7 @@
 """Notifications over real HTTP: what arrives, what is repeated, every fault of one."""
 
 import json
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable
 
 import pytest
 
@@ -13,19 +12,19 @@ DAY = 86_400
 
 
 @pytest.fixture
-def site() -> Iterator[MerchantSite]:
+def site():
     """A merchant who listens."""
     with merchant_site() as listening:
         yield listening
 
 
-def told(gateway: Any) -> list[dict[str, Any]]:
+def told(gateway):
     """What the sandbox says of its notifications."""
     lines = gateway.http.get("/_sandbox/notifications").text.splitlines()
     return [json.loads(line) for line in lines]
 
 
-def later(gateway: Any, seconds: int) -> int:
+def later(gateway, seconds):
     """Move the clock; how many attempts were made meanwhile."""
     reply = gateway.http.post("/_sandbox/clock", json={"seconds": seconds})
     return reply.json()["notification_attempts"]

@@ -4,15 +4,15 @@ from typing import Any
 
 import pytest
 
-from tests.recon.sandbox.conftest import ACCOUNT, MERCHANT, Caller, signature
+from tests.recon.sandbox.conftest import ACCOUNT, MERCHANT, signature
 
 
-def euros(rows: list[dict[str, str]]) -> dict[str, str]:
+def euros(rows):
     """The first row in a currency of two decimals."""
     return next(row for row in rows if row["currency"] == "EUR")
 
 
-def refund_row(row: dict[str, str], amount: str, **more: str) -> dict[str, str]:
+def refund_row(row, amount, **more):
     """A refund of some of a payment."""
     return row | {"refund_amount": amount, "refund_reason": "returned"} | more
 
@@ -109,14 +109,14 @@ PAYOUT: dict[str, Any] = {
 }
 
 
-def payout_body(**changed: Any) -> dict[str, Any]:
+def payout_body(**changed):
     """A signed payout."""
     fields = PAYOUT | changed
     names = ("merchant_id", "account_id", "request_id", "payment_currency", "payment_amount")
     return {"encryption_data": signature(*(str(fields[name]) for name in names))} | fields
 
 
-def paid(gateway: Caller, **changed: Any) -> dict[str, Any]:
+def paid(gateway, **changed):
     """The record of a payout that is not refused."""
     reply = gateway.http.post("/v1/payout", json=payout_body(**changed))
     assert reply.status_code == 200, reply.text

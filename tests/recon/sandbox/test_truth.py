@@ -1,10 +1,7 @@
 """The book, its ledger of effects and their invariants, the seeded population."""
 
 import sqlite3
-from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
@@ -41,7 +38,7 @@ SOUND = {
 }
 
 
-def plant(state: Path, *, amount: str = "amount", log: str = "request_log_id") -> None:
+def plant(state, *, amount="amount", log="request_log_id"):
     """Repeat the first effect of the API in the ledger, behind the sandbox's back."""
     columns = COLUMNS.format(amount=amount, log=log)
     connection = sqlite3.connect(state)
@@ -50,7 +47,7 @@ def plant(state: Path, *, amount: str = "amount", log: str = "request_log_id") -
     connection.close()
 
 
-def invariants_after(state: Path, caller: Any, *, operation: str, plan: dict[str, str]) -> Any:
+def invariants_after(state, caller, *, operation, plan):
     """The invariants of a sandbox in whose ledger something was planted after one call."""
     with serving(SandboxOptions(orders=60, state=state)) as sandbox:
         client = caller(sandbox.base_url)
@@ -101,19 +98,13 @@ def test_the_ledger_is_append_only(tmp_path, statement):
 
 
 @contextmanager
-def client_of(options: SandboxOptions) -> Iterator[httpx.Client]:
+def client_of(options):
     """A client of a sandbox of its own."""
     with (
         serving(options) as sandbox,
         httpx.Client(base_url=sandbox.base_url, trust_env=False) as http,
     ):
         yield http
-
-
-def effects_of(options: SandboxOptions) -> bytes:
-    """The truth of a sandbox that just started."""
-    with serving(options) as sandbox:
-        return httpx.get(f"{sandbox.base_url}/_sandbox/effects", trust_env=False).content
 
 
 def test_state_file_keeps_population_clock_and_effects(tmp_path):

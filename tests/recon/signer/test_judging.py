@@ -1,16 +1,14 @@
 """What the signer says yes to, with its clock in hand."""
 
-from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 
 from recon.model.terms import InstructionKind
 from recon.signer.configured import COUNTS_AS, signer_settings
 from recon.signer.signature_log import SignatureLog
-from recon.signer.signing import Answer, Signing, asked_of
+from recon.signer.signing import Signing, asked_of
 from tests.recon.signer.conftest import (
     ACCOUNT,
     BY_RULE,
@@ -33,7 +31,7 @@ count = 2
 class Bench:
     """A judge, and the time as it says."""
 
-    def __init__(self, folder: Path, *, desk: Desk, more: str = BY_RULE) -> None:
+    def __init__(self, folder, *, desk, more=BY_RULE):
         self.now = datetime.now(UTC)
         rules = write_rules(folder, desk=desk, more=more)
         self.signature_log = SignatureLog(folder / "signed.sqlite")
@@ -41,17 +39,13 @@ class Bench:
             signer_settings(rules), signature_log=self.signature_log, clock=lambda: self.now
         )
 
-    def asked(
-        self, items: dict[str, Terms], *, kind: str = "capture", endorsements: object = ()
-    ) -> Answer:
+    def asked(self, items, *, kind="capture", endorsements=()):
         said = grounds(items, endorsements)  # type: ignore[arg-type] # endorsements
         rows = [wire(terms) for terms in items.values()]
         return self.signing.sign(asked_of(document(kind, rows=rows, said=said)))
 
 
-def document(
-    template: str, *, rows: object = (), fields: object = None, said: object = None
-) -> object:
+def document(template, *, rows=(), fields=None, said=None):
     return {
         "template": template,
         "merchant_id": MERCHANT,
@@ -63,12 +57,12 @@ def document(
 
 
 @pytest.fixture
-def desk() -> Desk:
+def desk():
     return Desk()
 
 
 @pytest.fixture
-def bench(tmp_path: Path, desk: Desk) -> Iterator[Bench]:
+def bench(tmp_path, desk):
     """A signer that signs captures of at most 500 EUR, three and 800 EUR in 24 hours."""
     bench = Bench(tmp_path, desk=desk)
     with closing(bench.signature_log):

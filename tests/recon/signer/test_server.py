@@ -9,7 +9,6 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -17,7 +16,7 @@ import pytest
 
 from recon import cli
 from recon.gateway_client import UnsignedError
-from recon.instructions.account import REQUEST_BYTES_MAX, SIGN_PATH, SignerSocket
+from recon.instructions.account import REQUEST_BYTES_MAX, SIGN_PATH
 from recon.model.errors import ConfigurationError, UsageError
 from recon.signer.configured import signer_settings
 from recon.signer.server import AskedLog, RateLimiter, listening, shown
@@ -47,7 +46,7 @@ count = 9
 """
 
 
-def by_hand(*texts: str) -> str:
+def by_hand(*texts):
     """The signature as the gateway's document has it: concatenated, the key last."""
     return hashlib.sha256("".join([MERCHANT, ACCOUNT, *texts, KEY]).encode()).hexdigest()
 
@@ -80,7 +79,7 @@ ALONE = [("ben", "Ben Hill", "approver")]
 NOBODY = "endorsed it for nobody"
 
 
-def refund(*rows: dict[str, str], account: str = ACCOUNT) -> Any:
+def refund(*rows, account=ACCOUNT):
     return message("refund", *(rows or (wire(TERMS),)), account=account)
 
 
@@ -286,7 +285,7 @@ def test_the_end_of_a_subscription_needs_people(signer):
     )
 
 
-def answer_of(socket: SignerSocket) -> str:
+def answer_of(socket):
     try:
         return socket.sign(message("retrievalTrans"))
     except UnsignedError as error:
@@ -336,7 +335,7 @@ def test_nobody_there_is_told_and_waited_for(short_folder):
     assert not socket.path.exists()
 
 
-def refused_start(folder: Path) -> str:
+def refused_start(folder):
     ran = subprocess.run(
         [RECON, "serve", "signer", "--rules", str(folder / "signer.toml")],
         capture_output=True,

@@ -3,7 +3,7 @@
 import csv
 import random
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -27,14 +27,14 @@ CHANGES = [
 """Each field is changed in `tests/recon/store/database/test_record.py`."""
 
 
-def approve_it(merchant: Any) -> None:
+def approve_it(merchant):
     """The same refund, approved by two people."""
     wait_for_two(merchant)
     with merchant.environment() as environment:
         yes(environment, "jo", "kim")
 
 
-def change(merchant: Any, what: str) -> None:
+def change(merchant, what):
     """Past the journal, as whoever has the database could."""
     with closing(sqlite3.connect(merchant.sqlite_path)) as connection:
         connection.execute(SQL.format(what))
@@ -60,7 +60,7 @@ def test_a_change_between_the_gate_and_the_claim_ends_the_night(begun):
     """The last look is in the transaction that claims: nothing left, nothing was claimed."""
     merchant = begun(approve_it)
 
-    def mark(at: str) -> None:
+    def mark(at):
         if at == "before claim":
             change(merchant, "amount = amount + 100")
 
@@ -100,7 +100,7 @@ ACTION_CHANGES = [
 """Each column is changed in `tests/recon/store/nights/test_reported_rows.py`."""
 
 
-def ask_for_two(merchant: Any) -> None:
+def ask_for_two(merchant):
     """Two refunds of 1.00 that a file asks for and a rule approves."""
     paid = [one for one in merchant.payments("captured") if one.currency == "EUR"][:2]
     asked = {"status": "partially_refunded", "refund_amount": "1.00", "action_amount": "1.00"}
@@ -108,12 +108,12 @@ def ask_for_two(merchant: Any) -> None:
     merchant.drop("orders.csv", *rows)
 
 
-def night_with(merchant: Any, statement: str) -> list[str]:
+def night_with(merchant, statement):
     """A night in which the database's owner does this after the files were read; its problems."""
     with closing(sqlite3.connect(merchant.sqlite_path)) as connection:
         names = [row[1] for row in connection.execute("PRAGMA table_info(order_action)")]
 
-    def progress(told: Any) -> None:
+    def progress(told):
         merchant.told.append(told)
         if told.step == "ingest" and statement:
             with closing(sqlite3.connect(merchant.sqlite_path)) as connection:
@@ -156,7 +156,7 @@ def test_a_key_that_changes_while_a_night_runs_is_the_next_nights(merchant, monk
     merchant.drop("first.csv", merchant.order(first, status="refunded", action="refund"))
     claim = StoredJournal.claim
 
-    def changed(self: StoredJournal, *given: Any, **named: Any) -> None:
+    def changed(self, *given, **named):
         key.write_text("another key")
         claim(self, *given, **named)
 
@@ -187,11 +187,11 @@ NONE = Decimal(0)
 Row = Mapping[str, str]
 
 
-def cell(row: Row, name: str) -> Decimal | None:
+def cell(row, name):
     return Decimal(row[name]) if row.get(name) else None
 
 
-def most(row: Row) -> tuple[Decimal, bool]:
+def most(row):
     """The row's own figure for its action, and whether earlier actions count towards it."""
     whole, refunded = Decimal(row["amount"]), cell(row, "refund_amount")
     captured = cell(row, "expected_captured_amount")
@@ -204,7 +204,7 @@ def most(row: Row) -> tuple[Decimal, bool]:
     return whole, False
 
 
-def borne_out(row: Row, *, moved: Decimal, before: Decimal) -> bool:
+def borne_out(row, *, moved, before):
     """Whether a row lets so much move by its action, where so much had moved before."""
     figure, is_total = most(row)
     bounds = [figure, Decimal(row["amount"])]
@@ -216,7 +216,7 @@ def borne_out(row: Row, *, moved: Decimal, before: Decimal) -> bool:
     return row["status"] in STATUSES[row["action"]] and moved + before * is_total <= min(bounds)
 
 
-def asked(row: Row, *, before: Decimal) -> Decimal:
+def asked(row, *, before):
     """What a row asks for, where so much had moved before."""
     figure, is_total = most(row)
     rest = figure - before if is_total and row["action"] == "refund" else figure
@@ -235,12 +235,12 @@ class Shop:
     """By order and operation, in earlier nights."""
     seen: int = 0
 
-    def amount_of(self, payment: Any, share: float) -> str:
+    def amount_of(self, payment, share):
         """Part of a payment in the decimals of its currency."""
         whole = Decimal(payment.amount)
         return str((whole * Decimal(str(share))).quantize(whole))
 
-    def row(self, payment: Any, *, night: int) -> Row:
+    def row(self, payment, *, night):
         """Any row about a payment; half of them are as a careful merchant writes them."""
         usual = ("capture", "capture", "cancel") if payment.state == "authorised" else ("refund",)
         action = self.chance.choice(usual)
@@ -256,7 +256,7 @@ class Shop:
         plain = self.merchant.order(payment, status=status, action=action)
         return plain | figures | {"updated_at": f"{NIGHTS[night]}T18:00:00Z"}
 
-    def tell(self, payments: Iterable[Any], *, night: int) -> None:
+    def tell(self, payments, *, night):
         """A file of tonight: new rows, rows told again, and rows that say another thing now."""
         rows = []
         for payment in payments:
@@ -281,7 +281,7 @@ class Shop:
             writer.writeheader()
             writer.writerows(rows)
 
-    def effects(self) -> dict[tuple[str, str], Decimal]:
+    def effects(self):
         """What the gateway did since the last look, each held against the rows told so far."""
         every = self.merchant.effects()
         new: dict[tuple[str, str], Decimal] = {}

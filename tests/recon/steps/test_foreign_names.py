@@ -7,12 +7,9 @@ import shutil
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, date, datetime
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -28,7 +25,6 @@ from recon.steps.files.file_decisions import dismiss, files_of
 from recon.steps.files.ingest import ingest
 from recon.steps.night import query
 from recon.steps.night import query as asking
-from recon.steps.runtime.environment import Environment
 from recon.steps.runtime.identity import speaker
 from recon.steps.runtime.night_folder import storages_of
 from recon.steps.runtime.shown_answers import order_numbers
@@ -61,7 +57,7 @@ CARD_IDS = (
 )
 
 
-def everything(folder: Path) -> bytes:
+def everything(folder):
     """All bytes that rest below a folder, names too, but the inbox."""
     inbox = f"{folder / 'inbox'}"
     return b"".join(text for place, text in resting(folder) if not place.startswith(inbox))
@@ -195,7 +191,7 @@ def test_of_an_inbox_that_two_accounts_read_at_once_each_order_stands_once(
     merchant.drop("orders.csv", *rows)
     real = order_rows.known_file
 
-    def slowly(*args: Any, **kwargs: Any) -> Any:
+    def slowly(*args, **kwargs):
         found = real(*args, **kwargs)
         time.sleep(LOOKED_FOR_SECONDS)
         return found
@@ -225,7 +221,7 @@ def test_of_an_inbox_that_two_accounts_read_at_once_each_order_stands_once(
     assert sorted(orders) == sorted(one.order_no for one in paid)
 
 
-def _ingest(merchant: Any, url: str, account: str) -> None:
+def _ingest(merchant, url, account):
     with merchant.environment(RECON_DATABASE_URL=url, seed=int(account)) as environment:
         request = NightRequest("100042", account, date(2026, 11, 20), Mode.LIVE)
         now = merchant.clock()
@@ -234,7 +230,7 @@ def _ingest(merchant: Any, url: str, account: str) -> None:
         ingest(f"run-{account}", environment=environment)
 
 
-def _declare_both(merchant: Any) -> None:
+def _declare_both(merchant):
     declared = merchant.folder / "config" / "merchants.toml"
     told = declared.read_text()
     declared.write_text(told + "\n" + told.replace(ACCOUNTS[0], ACCOUNTS[1]))
@@ -244,7 +240,7 @@ KEY = "a key of real money"
 
 
 @pytest.fixture
-def real(tmp_path: Path, database_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def real(tmp_path, database_url, monkeypatch):
     """Its merchant, with a limit for euros alone, and a file that asks for two captures."""
     options = SandboxOptions(orders=300, sign_key=KEY)
     with opened(tmp_path, options=options, database_url=database_url) as merchant:
@@ -356,7 +352,7 @@ def test_an_order_that_was_not_asked_about_is_not_called_unanswered(merchant, mo
     assert "no usable answer" not in waiting.next_step
 
 
-def copied(merchant: Any) -> Any:
+def copied(merchant):
     """The same merchant on a copy of its database; inbox, reports and gateway are shared."""
     path = merchant.sqlite_path
     other = path.with_name("copy.sqlite")
@@ -368,12 +364,12 @@ def copied(merchant: Any) -> Any:
     return replace(merchant, variables=variables, told=[], chance="copy")
 
 
-def night_with(merchant: Any, environment: Environment) -> None:
+def night_with(merchant, environment):
     """A live night in an environment of the test's own."""
     merchant.run(environment)
 
 
-def refunded(merchant: Any) -> tuple[Any, list[Any]]:
+def refunded(merchant):
     """A copy of the merchant's database, and six refunds that wait in the shared inbox."""
     paid = [each for each in merchant.payments("captured") if each.currency == "EUR"][:6]
     merchant.drop("orders.csv", *[merchant.order(each) for each in paid])
@@ -389,7 +385,7 @@ def test_a_copy_sends_nothing_once_a_night_has_sealed_what_it_read(merchant):
     other, paid = refunded(merchant)
     played: list[str] = []
 
-    def crash_point(at: str) -> None:
+    def crash_point(at):
         if at == "before claim" and not played:
             played.append(at)
             meanwhile = threading.Thread(target=other.night)
@@ -411,7 +407,7 @@ def test_a_night_that_sees_a_foreign_link_after_its_claim_releases_the_batch(mer
     _, paid = refunded(merchant)
     played: list[str] = []
 
-    def crash_point(at: str) -> None:
+    def crash_point(at):
         if at == "before claim" and not played:
             played.append(at)
             side = HeadFile(merchant.folder / "reports")

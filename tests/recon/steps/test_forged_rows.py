@@ -9,7 +9,6 @@ import random
 import sqlite3
 from contextlib import closing
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
@@ -26,7 +25,6 @@ from recon.store.database.record import BEFORE_MONEY, BOUND_TABLES
 from recon.store.money import case_rows, sending_rows
 from recon.store.money.instruction_rows import find
 from recon.store.nights import runs
-from recon.store.nights.runs import Run
 from recon.store.schema.columns import metadata
 from tests.recon.store import decided
 from tests.recon.store.stored_files import keep_lines
@@ -92,7 +90,7 @@ JUDGES_NO_MONEY = {
 KEYS = frozenset({"position", "sequence", "turn"})
 
 
-def said(merchant: Any) -> None:
+def said(merchant):
     """Two people approved a refund, and something of each other kind was decided."""
     approve_it(merchant)
     ask_for_more(merchant)
@@ -117,7 +115,7 @@ def said(merchant: Any) -> None:
         decided.said(connection, Kind.RELEASE, run.run_id, "Kim Bell", at=now, until=until)
 
 
-def ask_for_more(merchant: Any) -> None:
+def ask_for_more(merchant):
     """A file with two refunds, which were read and are not planned."""
     two = [one for one in merchant.payments("captured") if one.currency == "EUR"][1:3]
     asked = {"status": "partially_refunded", "refund_amount": "1.00", "action_amount": "1.00"}
@@ -129,7 +127,7 @@ def ask_for_more(merchant: Any) -> None:
         ingest(run.run_id, environment=environment)
 
 
-def notify_of_lines(merchant: Any) -> None:
+def notify_of_lines(merchant):
     """A settlement file."""
     plain = {"batch_id": "B1", "merchant_id": "100042", "account_id": "100042001", "line": 2}
     plain |= {"settled_on": "2026-11-20", "currency": "EUR", "order_no": "A", "fee": 0}
@@ -145,7 +143,7 @@ def notify_of_lines(merchant: Any) -> None:
         keep_lines(environment.store, run, lines, source=source, storages=storages)
 
 
-def night_of(merchant: Any) -> Run:
+def night_of(merchant):
     """The run that is about to send, as it began: what is forged later changes it no more."""
     with merchant.environment() as environment, environment.store.reading() as connection:
         run = runs.newest_live(connection, ("100042", "100042001"))
@@ -153,7 +151,7 @@ def night_of(merchant: Any) -> Run:
     return run
 
 
-def problems(merchant: Any, run: Run) -> dict[str, set[str]]:
+def problems(merchant, run):
     """What the gate before money and `recon verify` say."""
     with merchant.environment() as environment:
         closed = gate_of(run, environment=environment).closed_because
@@ -161,7 +159,7 @@ def problems(merchant: Any, run: Run) -> dict[str, set[str]]:
         return {"the gate": {closed} - {""}, "verify": {*named}}
 
 
-def everywhere(path: Any) -> list[tuple[str, str, int]]:
+def everywhere(path):
     """Every (table, column or kind of forging, row) that there is."""
     places = []
     with closing(sqlite3.connect(path)) as connection:
@@ -177,7 +175,7 @@ def everywhere(path: Any) -> list[tuple[str, str, int]]:
     return places
 
 
-def forge(path: Any, place: tuple[str, str, int]) -> None:
+def forge(path, place):
     """One forging, by whoever has the database's file."""
     table, kind, row = place
     with closing(sqlite3.connect(path)) as connection:
@@ -201,7 +199,7 @@ def forge(path: Any, place: tuple[str, str, int]) -> None:
         connection.commit()
 
 
-def _insert_like(connection: Any, table: str, row: int) -> None:
+def _insert_like(connection, table, row):
     """A new row like another one, under a key of its own."""
     columns = connection.execute(f"PRAGMA table_info({table})").fetchall()
     values = list(connection.execute(f"SELECT * FROM {table} WHERE rowid = ?", (row,)).fetchone())  # noqa: S608 - ours
@@ -214,7 +212,7 @@ def _insert_like(connection: Any, table: str, row: int) -> None:
     connection.execute(f"INSERT INTO {table} VALUES ({marks})", values)  # noqa: S608 - ours
 
 
-def _other(before: Any, name: str) -> Any:
+def _other(before, name):
     if name.endswith(("_at", "_until")) or name == "at":
         return "2026-11-21 01:02:03.000000"
     if name == "data":
@@ -225,9 +223,7 @@ def _other(before: Any, name: str) -> Any:
     return f"{before or ''}x"
 
 
-def unfound(
-    merchant: Any, place: tuple[str, str, int], *, run: Run, before: dict[str, set[str]]
-) -> str:
+def unfound(merchant, place, *, run, before):
     """A forging, and who does not find it; "" when both do."""
     with closing(sqlite3.connect(merchant.sqlite_path)) as true:
         kept = sqlite3.connect(":memory:")

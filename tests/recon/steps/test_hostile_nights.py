@@ -9,16 +9,15 @@ import os
 import random
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from recon.model.money import parse_minor_units
 from recon.model.terms import Verdict
 from recon.steps.admin.verify import verify_night
 from recon.store.nights import runs
 from tests.recon.files.bank_documents import ROUTINE, camt, entry, payment
-from tests.recon.files.kind_cases import OWN, Right, case
+from tests.recon.files.kind_cases import OWN, case
 from tests.recon.files.strict_reader import NotAFile
 from tests.recon.files.test_bank_fuzz import bent
 from tests.recon.files.test_kind_fuzz import expected
@@ -36,7 +35,7 @@ PAYMENTS = (1, 1, 2, 6)
 MOVES = ("capture", "refund", "cancel")
 
 
-def begin(merchant: Any) -> None:
+def begin(merchant):
     """A merchant with settlement files and a bank."""
     place(merchant).mkdir()
     inbox(merchant).mkdir()
@@ -54,7 +53,7 @@ class Move:
     """Minor units; 0: the whole payment."""
 
 
-def rows_about(payments: Sequence[Any], *, number: int) -> Right:
+def rows_about(payments, *, number):
     """Rows of each kind of file, all of them right, about some payments; ids of that file alone."""
     rows: dict[str, list[Sequence[str]]] = {
         kind: [] for kind in ("orders", "ledger", "settlement", "instructions")
@@ -102,7 +101,7 @@ def rows_about(payments: Sequence[Any], *, number: int) -> Right:
 class HostileNight:
     """One night: its files, what a strict reader makes of them, and what came of it."""
 
-    def __init__(self, number: int, merchant: Any) -> None:
+    def __init__(self, number, merchant):
         self.merchant = merchant
         self._numbers = range(number * FILES_A_NIGHT, (number + 1) * FILES_A_NIGHT)
         self._chance = random.Random(f"hostile night {number}")
@@ -113,7 +112,7 @@ class HostileNight:
         self.asked: list[Move] = []
         self._is_without_ledger = False
 
-    def arrive(self) -> None:
+    def arrive(self):
         """All files of the night."""
         calm, merchant = self._routine, self.merchant
         refund = merchant.order(calm, action="refund", status="refunded")
@@ -140,7 +139,7 @@ class HostileNight:
             path.write_bytes(content)
             self.asked += _asked(kind, name, content, known=known)
 
-    def _ask_twice(self, one: Any) -> None:
+    def _ask_twice(self, one):
         """The same refund by two files of instructions, under two ids."""
         part = {"JPY": "2", "KWD": "0.250"}.get(one.currency, "0.25")
         for request_id in ("again-1", "again-2"):
@@ -148,7 +147,7 @@ class HostileNight:
             drop_instructions(self.merchant, asked, name=f"instructions-{request_id}.csv")
         self.asked.append(Move("refund", one.order_no, _units(part, one.currency)))
 
-    def untruths(self, verdict: Verdict) -> Iterator[str]:
+    def untruths(self, verdict):
         """What is wrong with what came of it."""
         merchant = self.merchant
         if verdict is Verdict.NOT_PROVEN:
@@ -173,11 +172,11 @@ class HostileNight:
         if any(broken.get(name) for name in ("over_refunded", "over_captured")):
             yield f"the gateway: {broken}"
 
-    def _whole(self) -> list[Any]:
+    def _whole(self):
         return [self._routine, self._due, *self._bent]
 
 
-def _asked(kind: str, name: str, content: bytes, *, known: Any) -> Iterator[Move]:
+def _asked(kind, name, content, *, known):
     """What a strict reader would do by a file."""
     if kind not in {"orders", "instructions"}:
         return
@@ -192,7 +191,7 @@ def _asked(kind: str, name: str, content: bytes, *, known: Any) -> Iterator[Move
             yield Move(str(word), str(row["order_no"]), int(amount or 0))
 
 
-def _units(amount: str, currency: str) -> int:
+def _units(amount, currency):
     return parse_minor_units(amount, currency=currency)
 
 

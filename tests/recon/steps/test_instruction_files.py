@@ -1,10 +1,7 @@
 import csv
 import logging
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
-from typing import Any
 
 import pyotp
 import pytest
@@ -64,9 +61,7 @@ PAYOUT = {
 }
 
 
-def drop_instructions(
-    merchant: Any, *rows: dict[str, str], name: str = "instructions-1.csv"
-) -> None:
+def drop_instructions(merchant, *rows, name="instructions-1.csv"):
     """Put an instruction file into the inbox."""
     names = list(dict.fromkeys(column for row in rows for column in row))
     with (merchant.inbox / name).open("w", newline="") as file:
@@ -75,7 +70,7 @@ def drop_instructions(
         writer.writerows(rows)
 
 
-def _refund(payment: Any, **changed: str) -> dict[str, str]:
+def _refund(payment, **changed):
     return {
         "merchant_id": "100042",
         "account_id": "100042001",
@@ -88,11 +83,11 @@ def _refund(payment: Any, **changed: str) -> dict[str, str]:
     } | changed
 
 
-def _paid(merchant: Any) -> Any:
+def _paid(merchant):
     return next(p for p in merchant.payments("captured") if p.currency == "EUR")
 
 
-def _rows(merchant: Any, query: str) -> list[Any]:
+def _rows(merchant, query):
     path = merchant.sqlite_path
     with closing(sqlite3.connect(path)) as connection:
         return connection.execute(query).fetchall()
@@ -108,7 +103,7 @@ limit = { EUR = 100000 }
 """
 
 
-def _approve_by_two(merchant: Any) -> None:
+def _approve_by_two(merchant):
     """Two people let go what waits."""
     (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
     with merchant.environment() as environment:
@@ -118,7 +113,7 @@ def _approve_by_two(merchant: Any) -> None:
             approve(digest, person=person, environment=environment)
 
 
-def _approve(merchant: Any, *, by: str) -> None:
+def _approve(merchant, *, by):
     """Past people: a state and a name, as whoever has the database could write them."""
     (instruction_id,) = _rows(merchant, "SELECT instruction_id FROM instruction")[0]
     with merchant.environment() as environment, environment.store.writing() as connection:
@@ -172,7 +167,7 @@ def test_nothing_of_a_payee_rests_in_clear_after_a_whole_night(sealing_merchant,
         assert found == [], place
 
 
-def two_approve(merchant: Any) -> None:
+def two_approve(merchant):
     """Two people with current codes say yes to everything that waits."""
     with merchant.environment() as environment:
         digest = waiting(environment).wanted.digest
@@ -216,17 +211,17 @@ class Killed(BaseException):
     """The process is gone; a KeyboardInterrupt would leave asyncio with what it still holds."""
 
 
-def _crash(*_: object, **__: object) -> None:
+def _crash(*_, **__):
     """Between keeping a reply and judging it."""
     raise Killed
 
 
-def _everything(folder: Path, spoken: str) -> Iterator[tuple[str, bytes]]:
+def _everything(folder, spoken):
     yield "spoken", spoken.encode()
     yield from resting(folder)
 
 
-def _did(merchant: Any, *parts: Part) -> list[str]:
+def _did(merchant, *parts):
     """Parts one after the other; what has moved by then."""
     for wanted in parts:
         with merchant.environment() as environment:

@@ -1,8 +1,6 @@
 """One intention moves money once, whatever file told it, whatever name or id it bears."""
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from sqlalchemy import text
@@ -11,7 +9,6 @@ from recon.model.errors import UsageError
 from recon.model.nights import Mode, StepSummary
 from recon.steps.approvals import people
 from recon.steps.money.approve import approve, waiting
-from recon.steps.runtime.environment import Environment
 from recon.steps.runtime.identity import identify
 from tests.recon.steps.conftest import Payment
 
@@ -25,16 +22,16 @@ limit = { EUR = 1000 }
 """
 
 
-def _paid(merchant: Any) -> Payment:
+def _paid(merchant):
     found: Payment = next(p for p in merchant.payments("captured") if p.currency == "EUR")
     return found
 
 
-def _refunds(merchant: Any) -> list[str]:
+def _refunds(merchant):
     return [row["amount"] for row in merchant.effects() if row["operation"] == "refund"]
 
 
-def _ordered(merchant: Any, payment: Payment, **changed: str) -> dict[str, str]:
+def _ordered(merchant, payment, **changed):
     """As a row of an order file."""
     asked = {"status": "partially_refunded", "refund_amount": "1.00", "action": "refund"}
     found: dict[str, str] = merchant.order(payment, **asked | {"action_amount": "1.00"} | changed)
@@ -65,7 +62,7 @@ def test_the_second_waits_for_people_who_see_the_first(merchant):
     assert _refunds(merchant) == ["1.00", "1.00"]
 
 
-def _declare_unique(merchant: Any) -> None:
+def _declare_unique(merchant):
     merchant.configure("merchants.toml", 'instructions = { ids = "unique" }\n')
 
 
@@ -132,19 +129,19 @@ def test_what_was_approved_as_two_is_judged_again_before_it_goes(merchant):
     assert "looks like a repeat" in item.hold
 
 
-def _captures(merchant: Any, count: int) -> None:
+def _captures(merchant, count):
     found = [p for p in merchant.payments("authorised") if p.currency == "EUR"][:count]
     merchant.drop(
         "orders.csv", *(merchant.order(p, status="paid", action="capture") for p in found)
     )
 
 
-def _night(merchant: Any, *, at: str, do: Callable[[Environment], None]) -> str:
+def _night(merchant, *, at, do):
     """A night in which somebody does something when it first passes a mark; what settle says."""
     passed: list[str] = []
     told: list[StepSummary] = []
 
-    def mark(name: str) -> None:
+    def mark(name):
         if name == at and not passed:
             passed.append(name)
             do(environment)
@@ -154,7 +151,7 @@ def _night(merchant: Any, *, at: str, do: Callable[[Environment], None]) -> str:
     return next(one.sentence for one in told if one.step == "settle")
 
 
-def _withdraw_one(environment: Environment) -> None:
+def _withdraw_one(environment):
     with environment.store.reading() as connection:
         query = text("SELECT min(instruction_id) FROM instruction")
         wanted = connection.execute(query).scalar_one()
@@ -177,7 +174,7 @@ def test_what_is_on_its_way_cannot_be_withdrawn_and_says_so(merchant):
     _captures(merchant, 2)
     told: list[str] = []
 
-    def withdraw(environment: Environment) -> None:
+    def withdraw(environment):
         with pytest.raises(UsageError) as error:
             _withdraw_one(environment)
         told.append(str(error.value))

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
@@ -12,12 +11,12 @@ from recon.store.money import case_rows, instruction_rows
 
 
 @pytest.fixture
-def profile() -> str:
+def profile():
     """The one that has the search."""
     return "extended"
 
 
-def _doubt(merchant: Any, *, when: str, before: int = 0) -> None:
+def _doubt(merchant, *, when, before=0):
     """A night whose last refund, a partial one, gets no answer; some went well before it."""
     paid = [p for p in merchant.payments("captured") if p.currency == "EUR"]
     for number in range(before + 1):

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from datetime import date
-from typing import Any
 
 import pytest
 from sqlalchemy import text
@@ -25,7 +24,7 @@ def test_lines_that_the_history_did_not_bind_end_no_doubt(merchant):
     merchant.wait(hours=24)
     send(merchant, "S1.csv", line(whole, settled_on="2026-11-21"))
 
-    def forge(told: Any) -> None:
+    def forge(told):
         if told.step == "query":
             merchant.as_owner("UPDATE order_facts_account SET row_count = row_count + 1")
 
@@ -41,7 +40,7 @@ def test_lines_that_the_history_did_not_bind_end_no_doubt(merchant):
     assert instructions(merchant)[whole.order_no][1] == "resolved_applied"
 
 
-def instructions(merchant: Any) -> dict[str, tuple[str, str, str]]:
+def instructions(merchant):
     """Order number -> id, state and last message of each instruction."""
     with merchant.environment() as environment, environment.store.reading() as connection:
         query = text("SELECT order_no, instruction_id, state, message FROM instruction")

@@ -1,7 +1,5 @@
 """Doubts about refunds and payouts, ended by the sandbox's own settlement file, night by night."""
 
-from typing import Any
-
 import pytest
 from sqlalchemy import text
 
@@ -14,7 +12,7 @@ DAYS = ("2026-11-20", "2026-11-21", "2026-11-22", "2026-11-23")
 
 
 @pytest.fixture
-def profile() -> str:
+def profile():
     """The one whose refunds carry our own reference."""
     return "extended"
 
@@ -47,7 +45,7 @@ def test_the_file_ends_the_doubts_of_refunds_and_of_a_payout(paying_merchant):
     assert merchant.invariants()["double_effects"] == 0
 
 
-def _in_doubt(merchant: Any) -> list[Any]:
+def _in_doubt(merchant):
     """Two refunds and a payout whose replies were lost; the payments that were refunded."""
     place(merchant).mkdir()
     declare(merchant)
@@ -72,7 +70,7 @@ def _in_doubt(merchant: Any) -> list[Any]:
     return paid
 
 
-def _book(merchant: Any, *refunded: tuple[Any, str]) -> None:
+def _book(merchant, *refunded):
     """The ledger has each payment's capture and its refund."""
     header = "entry_id,merchant_id,account_id,order_no,entry_type,currency,amount,booked_at"
     rows = [

@@ -3,8 +3,6 @@
 import json
 import urllib.request
 from datetime import date
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,7 +15,7 @@ CURRENCIES = ("EUR", "GBP", "JPY", "KWD", "USD")
 OF_SETTLEMENT = ("SETTLEMENT", "FEE", "UNEXPECTED")
 
 
-def download(merchant: Any, name: str, *, day: str) -> str:
+def download(merchant, name, *, day):
     """A file of the sandbox."""
     url = f"{merchant.sandbox.base_url}/_sandbox/files/100042001/{day}/{name}"
     with urllib.request.urlopen(url) as reply:  # noqa: S310 - loopback
@@ -25,7 +23,7 @@ def download(merchant: Any, name: str, *, day: str) -> str:
 
 
 @pytest.fixture
-def sampled(merchant: Any) -> Any:
+def sampled(merchant):
     """A merchant with the sandbox's own files, and the fees that were agreed with it."""
     place(merchant).mkdir()
     declare(merchant)
@@ -41,7 +39,7 @@ def sampled(merchant: Any) -> Any:
     return merchant
 
 
-def settle(merchant: Any, day: str, *, true: bool) -> Path:
+def settle(merchant, day, *, true):
     """Put the sandbox's settlement file of a day where the night looks."""
     text = download(merchant, f"settlement-{'true-' * true}{day}.csv", day=day)
     path = place(merchant) / f"settlement-{day}.csv"
@@ -86,6 +84,6 @@ def test_what_is_planted_is_found_in_parts_too(sampled, monkeypatch):
     test_what_is_planted_is_found_and_the_true_files_close_it(sampled)
 
 
-def of_settlement(merchant: Any) -> dict[str, str]:
+def of_settlement(merchant):
     """The breaks of the newest night that are about settlement."""
     return {o: code for o, code in broken(merchant).items() if code.startswith(OF_SETTLEMENT)}

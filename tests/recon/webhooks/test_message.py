@@ -24,7 +24,7 @@ AT = datetime(2026, 11, 20, tzinfo=UTC)
 OURS = OurAccount(MERCHANT, ACCOUNT, SecretStr("sandbox"), INTERFACE)
 
 
-def read(pairs: dict[str, str]) -> GatewayMessage | MessageRefusal:
+def read(pairs):
     """One message to our account."""
     return read_message(pairs, account=OURS, at=AT)
 

@@ -1,18 +1,16 @@
 import json
 import sqlite3
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
 import pytest
 from sqlalchemy import select
 
 from recon.config.settings import load_settings
-from recon.store.database.engine import Store, open_store
+from recon.store.database.engine import open_store
 from recon.store.nights.notification_rows import VARIANTS_MAX
 from recon.store.schema import notification
 from recon.webhooks.receiver import Receiver
@@ -22,7 +20,7 @@ NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
 
 @pytest.fixture
-def store(sqlite_url: str) -> Iterator[Store]:
+def store(sqlite_url):
     """An empty database."""
     opened = open_store(sqlite_url)
     yield opened
@@ -30,12 +28,12 @@ def store(sqlite_url: str) -> Iterator[Store]:
 
 
 @pytest.fixture
-def receiver(tmp_path: Path, store: Store) -> Receiver:
+def receiver(tmp_path, store):
     """The receiver of one declared account."""
     return _receiver(tmp_path, store)
 
 
-def _receiver(tmp_path: Path, store: Store, **changed: str) -> Receiver:
+def _receiver(tmp_path, store, **changed):
     (tmp_path / "config").mkdir(exist_ok=True)
     (tmp_path / "config" / "merchants.toml").write_text(
         f'[accounts."{MERCHANT}/{ACCOUNT}"]\ninbox = "in"\nreports = "out"\n'
@@ -52,12 +50,12 @@ def _receiver(tmp_path: Path, store: Store, **changed: str) -> Receiver:
     return Receiver(settings, store=store, clock=lambda: NOW)
 
 
-def status(receiver: Receiver, body: bytes, *, account: str = ACCOUNT) -> int:
+def status(receiver, body, *, account=ACCOUNT):
     """What the sender gets."""
     return receiver.receive(body, merchant_id=MERCHANT, account_id=account).status
 
 
-def rows(store: Store, table: str) -> list[dict[str, Any]]:
+def rows(store, table):
     """A whole table, as the file has it."""
     with closing(sqlite3.connect(str(store.path))) as connection:
         connection.row_factory = sqlite3.Row

@@ -6,9 +6,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from contextlib import ExitStack
-from pathlib import Path
 
 import pytest
 
@@ -30,7 +28,7 @@ FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
 
 @pytest.fixture(scope="module")
-def port(tmp_path_factory: pytest.TempPathFactory, migrated: Path) -> Iterator[int]:
+def port(tmp_path_factory, migrated):
     """`recon serve notifications` as a process of its own, which hears a whole module."""
     folder = tmp_path_factory.mktemp("receiver")
     (folder / "merchants.toml").write_text(
@@ -53,7 +51,7 @@ def port(tmp_path_factory: pytest.TempPathFactory, migrated: Path) -> Iterator[i
         process.wait(10)
 
 
-def ask(port: int, *, method: str, path: str, body: bytes = b"") -> tuple[int, str]:
+def ask(port, *, method, path, body=b""):
     """One request and its answer."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
     try:
@@ -85,7 +83,7 @@ def test_an_address_in_use_is_named():
         listening("127.0.0.1", port=taken.getsockname()[1])
 
 
-def _end_of(one: socket.socket) -> bytes:
+def _end_of(one):
     """What the other side says last; nothing when it hung up."""
     try:
         return one.recv(1_000)

@@ -2,15 +2,13 @@
 
 import asyncio
 import threading
-from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import pytest
 import uvicorn
 
 from recon.sandbox import SandboxOptions, serving
-from recon.webhooks.receiver import Receiver, create_app, listening
+from recon.webhooks.receiver import create_app, listening
 from tests.recon.sandbox.conftest import Caller
 from tests.recon.sandbox.test_notifications import told
 from tests.recon.webhooks.test_receiver import receiver as declared_receiver
@@ -21,7 +19,7 @@ store, receiver = empty_store, declared_receiver
 
 
 @pytest.fixture
-def port(receiver: Receiver) -> Iterator[int]:
+def port(receiver):
     """The receiver on a socket of its own."""
     config = uvicorn.Config(create_app(receiver), lifespan="off", log_level="error", ws="none")
     server = uvicorn.Server(config)
@@ -34,7 +32,7 @@ def port(receiver: Receiver) -> Iterator[int]:
 
 
 @contextmanager
-def sandbox_telling(port: int) -> Iterator[Any]:
+def sandbox_telling(port):
     """A client of a sandbox that tells our receiver."""
     url = f"http://127.0.0.1:{port}/notifications/{{merchant_id}}/{{account_id}}"
     with serving(SandboxOptions(orders=30, notify_url=url)) as running:

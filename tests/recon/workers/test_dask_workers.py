@@ -6,14 +6,12 @@ import resource
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 from distributed import Client, LocalCluster, Security
 
-from recon.config.cluster import ClusterSettings
 from recon.model.errors import ClusterError, ConfigurationError, SourceUnreadableError
 from recon.workers.dask_workers import DaskWorkers, connected, done_by, workers_of
 
@@ -25,7 +23,7 @@ pytestmark = [pytest.mark.process, pytest.mark.xdist_group("dask")]
 
 
 @pytest.fixture(scope="module")
-def workers(dask_cluster: ClusterSettings) -> Iterator[DaskWorkers]:
+def workers(dask_cluster):
     """The workers of the cluster."""
     with workers_of(dask_cluster, variables={}) as opened:
         assert isinstance(opened, DaskWorkers)
@@ -35,7 +33,7 @@ def workers(dask_cluster: ClusterSettings) -> Iterator[DaskWorkers]:
 def test_parts_are_done_by_other_processes_in_their_order(workers):
     """None is done by us; results come as the items went."""
 
-    def work(item: int) -> tuple[int, int]:
+    def work(item):
         return item, os.getpid()
 
     done = [*workers.each(work, range(12))]
@@ -44,7 +42,7 @@ def test_parts_are_done_by_other_processes_in_their_order(workers):
     assert os.getpid() not in {pid for _, pid in done}
 
 
-def killed_until_marked(mark: str) -> int:
+def killed_until_marked(mark):
     """Kills the first worker that it meets; who did it."""
     path = Path(mark)
     if not path.exists():
@@ -73,7 +71,7 @@ def test_a_scheduler_that_goes_away_ends_the_step(dask_cluster):
         n_workers=1, threads_per_worker=1, processes=False, dashboard_address=FREE
     )
 
-    def items() -> Iterator[int]:
+    def items():
         yield -1
         started.close()
         yield -2
@@ -101,7 +99,7 @@ def test_workers_that_do_not_come_are_not_waited_for_without_end(dask_cluster):
 def test_what_a_part_cannot_continue_from_reaches_the_night(workers):
     """An error of ours comes back as itself, with its sentence."""
 
-    def work(item: int) -> int:
+    def work(item):
         if item == 2:
             msg = "orders.csv is not CSV"
             raise SourceUnreadableError(msg)
@@ -181,7 +179,7 @@ def test_without_an_address_dask_is_never_imported():
     assert told.stdout.strip() == "[]"
 
 
-def pages_of_columns(columns: int) -> int:
+def pages_of_columns(columns):
     """Pages that come anew while columns of a MiB are made and let go, one after another."""
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
     for _ in range(columns):

@@ -3,26 +3,25 @@
 import os
 import signal
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from recon.config.cluster import ClusterSettings, Workers
+from recon.config.cluster import ClusterSettings
 from recon.model.errors import ArchiveError, ClusterError
 from recon.workers.dask_workers import ProcessPool, workers_of
 
 pytestmark = pytest.mark.process
 
 
-def doubled(number: int) -> tuple[int, int]:
+def doubled(number):
     """The number twice, and who did it; it says something on the way."""
     os.write(1, b"a library speaks")
     return 2 * number, os.getpid()
 
 
-def killed_before(mark: str) -> int:
+def killed_before(mark):
     """Killed until the file has as many bytes as it may be killed; how often it was."""
     path = Path(mark)
     done, wanted = path.read_text().split("/")
@@ -32,7 +31,7 @@ def killed_before(mark: str) -> int:
     return len(done)
 
 
-def killed_at_three(numbered: tuple[int, str]) -> int:
+def killed_at_three(numbered):
     """The number; at the third it is killed as `killed_before`."""
     number, mark = numbered
     if number == 3:
@@ -40,36 +39,36 @@ def killed_at_three(numbered: tuple[int, str]) -> int:
     return number
 
 
-def asleep_or_done(mark: str) -> str:
+def asleep_or_done(mark):
     """Nothing, or no end of it."""
     if mark:
         asleep(mark)
     return mark
 
 
-def refused(_: str) -> None:
+def refused(_):
     """What the archive says."""
     msg = "the archive says no"
     raise ArchiveError(msg)
 
 
-def broken(word: str) -> int:
+def broken(word):
     """An error that quotes what it was given."""
     return int(word)
 
 
-def asleep(mark: str) -> None:
+def asleep(mark):
     """Says who it is and does not end."""
     Path(mark).write_text(str(os.getpid()))
     time.sleep(600)
 
 
-def known(_: str) -> dict[str, str]:
+def known(_):
     """The variables that it has."""
     return dict(os.environ)
 
 
-def done(work: Callable[[Any], Any], item: object, *, by: Workers | None = None) -> Any:
+def done(work, item, *, by=None):
     """What came of one piece."""
     (came,) = (by or ProcessPool()).each(work, [item])
     return came
@@ -142,7 +141,7 @@ def test_no_more_parts_are_handed_out_than_are_in_work_and_one_that_waits():
     """A night of many parts holds few of them, and what nobody asks for is not begun."""
     begun: list[int] = []
 
-    def items() -> Iterator[int]:
+    def items():
         for number in range(9):
             begun.append(number)
             yield number

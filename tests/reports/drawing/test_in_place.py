@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-from typing import BinaryIO
 
 import pytest
 
@@ -47,7 +46,7 @@ def test_a_disk_that_fills_while_a_file_is_written_leaves_nothing(tmp_path):
     """Neither half a workbook nor what was staged for it; the one before stays as it was."""
     (tmp_path / "night.xlsx").write_bytes(b"before")
 
-    def write(file: BinaryIO) -> None:
+    def write(file):
         file.write(b"half")
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 

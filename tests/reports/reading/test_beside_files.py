@@ -2,13 +2,12 @@
 
 import re
 from dataclasses import replace
-from pathlib import Path
 
 import openpyxl
 import pytest
 
 from recon.matching.breaks.result import MATCH_COLUMNS
-from recon.model.figures import ListFile, NightFigures
+from recon.model.figures import ListFile
 from recon.steps.compare.csv_columns import csv_of
 from reports.reading.workbook_check import companion_problems, sha256_of, sheet_totals, totals_in
 from reports.workbook import write_workbook
@@ -17,7 +16,7 @@ NAME = "matches.csv"
 
 
 @pytest.fixture
-def workbook(figures: NightFigures, tmp_path: Path) -> Path:
+def workbook(figures, tmp_path):
     """The example night as plain files, written as if 48 matches were too many for a sheet."""
     whole = tmp_path / NAME
     whole.write_text(csv_of(next(figures.matches.batches()), columns=MATCH_COLUMNS), "utf-8")
@@ -38,12 +37,12 @@ def test_it_is_named_and_read_and_never_copied(workbook):
     assert list(companion_problems(workbook)) == []
 
 
-def _shortened(path: Path) -> None:
+def _shortened(path):
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join(lines[:-1]))
 
 
-def _one_cent_more(path: Path) -> None:
+def _one_cent_more(path):
     path.write_text(re.sub(r",0\.01,0\.01", ",0.02,0.01", path.read_text("utf-8"), count=1))
 
 

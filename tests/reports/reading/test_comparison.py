@@ -1,25 +1,20 @@
 """A workbook held against the night's tables: every cell that says something else is named."""
 
-from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 import openpyxl
 
-from recon.model.figures import NightFigures
 from reports.reading.workbook_check import run_of
 from reports.sheets.breaks_sheet import COLUMNS
 from reports.workbook_io import returned_differences
 
-Build = Callable[..., NightFigures]
 
-
-def column(title: str) -> int:
+def column(title):
     """The number of a column of Breaks."""
     return next(number for number, one in enumerate(COLUMNS, 1) if one.title == title)
 
 
-def changed(workbook: Path, *, cells: Mapping[str, object]) -> Path:
+def changed(workbook, *, cells):
     """The workbook with some values changed; other cells keep what stands in them."""
     book = openpyxl.load_workbook(workbook)
     for place, value in cells.items():

@@ -1,5 +1,4 @@
 from dataclasses import replace
-from pathlib import Path
 
 from python_calamine import CalamineWorkbook
 
@@ -16,7 +15,7 @@ DONE = Import(
 )
 
 
-def labels(path: Path, sheet: str) -> list[str]:
+def labels(path, sheet):
     """All texts of a sheet."""
     rows = CalamineWorkbook.from_path(str(path)).get_sheet_by_name(sheet).to_python()
     return [str(cell) for row in rows for cell in row]

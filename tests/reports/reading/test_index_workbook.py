@@ -6,7 +6,6 @@ import zipfile
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Any
 
 import openpyxl
 import pytest
@@ -43,7 +42,7 @@ from tests.reports.drawn_sheets import list_on, values_of, words_on
 DAY = date(2026, 11, 20)
 
 
-def lines(folder: Path) -> list[IndexLine]:
+def lines(folder):
     """One night that was signed, one that never ran."""
     at = datetime(2026, 11, 21, 9, tzinfo=UTC)
     signed = Signature("reviewer", "Dan Orr", authenticated=True, at=at, workbook_sha256="0")
@@ -53,7 +52,7 @@ def lines(folder: Path) -> list[IndexLine]:
     return [IndexLine(ran, 7, 2, 3), IndexLine(missing, None, None, None)]
 
 
-def values(path: Path, name: str, *, first: int = 5) -> list[list[Any]]:
+def values(path, name, *, first=5):
     """The rows of one sheet, from a row on."""
     return [[*row] for row in load_workbook(path)[name].iter_rows(min_row=first, values_only=True)]
 
@@ -122,7 +121,7 @@ def test_another_index_is_never_overwritten(tmp_path):
     assert changed.name == "nights-2026-11-20-v2.xlsx"
 
 
-def written(tmp_path: Path, *accounts: AccountMonth) -> Path:
+def written(tmp_path, *accounts):
     """The page of some accounts, beside the folder of one of them."""
     at = [replace(each, workbook=tmp_path / each.workbook) for each in accounts]
     return write_months_index(at, month=NOVEMBER, clearing="1360", folder=tmp_path)
@@ -205,7 +204,7 @@ RULES = (ChangedRule("tolerance.EUR.absolute_minor_units", "not set", "7"), WIND
 NIGHT = datetime(2026, 11, 20)  # noqa: DTZ001 - a date as a sheet has it
 
 
-def found(*changes: Change) -> WhatIf:
+def found(*changes):
     """One night with these changes."""
     verdicts = (Verdict.BREAKS_OPEN, Verdict.RECONCILED)
     night = ComparedAgain(
@@ -226,7 +225,7 @@ def found(*changes: Change) -> WhatIf:
     return WhatIf("c" * 64, RULES, (WINDOW,), (night,), (never,), "e" * 64)
 
 
-def change(number: int) -> Change:
+def change(number):
     """An order off by some minor units."""
     key = ("100042", "100042001", f"SO{number}", "KWD")
     return Change(key, "AMOUNT_OVER", "matched", "the rules changed, no side did", number)
@@ -279,7 +278,7 @@ def test_a_folder_that_is_not_there_is_told(tmp_path):
 ZONE = "Europe/Copenhagen"
 
 
-def names_under(path: Path, *people: str) -> tuple[Signature, ...]:
+def names_under(path, *people):
     """Signatures of these people under the file as it is."""
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     at = datetime(2026, 11, 21, 9, 5, tzinfo=UTC)
@@ -289,7 +288,7 @@ def names_under(path: Path, *people: str) -> tuple[Signature, ...]:
     )
 
 
-def page_one(path: Path) -> set[str]:
+def page_one(path):
     """Every text of the Summary."""
     return {*words_on(path.read_bytes(), "Summary")}
 

@@ -1,19 +1,14 @@
-from collections.abc import Callable
-from pathlib import Path
-
 import openpyxl
 import pytest
 
 from recon.model.errors import OutputError
-from recon.model.figures import NightFigures, matched_of
+from recon.model.figures import matched_of
 from recon.steps.compare.sheets_proven import CHECKS
 from reports.reading.workbook_check import minor_units_of, sheet_totals
 from reports.workbook import write_workbook
 
-Build = Callable[..., NightFigures]
 
-
-def rewritten(path: Path, *, sheet: str, cell: str, value: object) -> Path:
+def rewritten(path, *, sheet, cell, value):
     """The workbook with one cell changed."""
     book = openpyxl.load_workbook(path)
     book[sheet][cell] = value

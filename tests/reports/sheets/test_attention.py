@@ -2,7 +2,6 @@
 
 import io
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import date, timedelta
 
@@ -11,7 +10,7 @@ import pandas as pd
 import pytest
 
 from recon.model.business_date import BusinessCalendar
-from recon.model.figures import PLAIN_FILES, NightFigures
+from recon.model.figures import PLAIN_FILES
 from recon.model.resolutions import BreakAnswer, StoredAnswer
 from recon.model.terms import ControlTotal, Verdict
 from recon.steps.compare.shown_breaks import severe_breaks
@@ -20,11 +19,9 @@ from reports.sheets.labels import TABLES, proof_label
 from reports.sheets.totals import NOT_VERIFIED
 from tests.reports.drawn_sheets import SHEETS, content_of, list_on, values_of, words_on
 
-Build = Callable[..., NightFigures]
-
 
 @pytest.fixture
-def content(figures: NightFigures) -> bytes:
+def content(figures):
     """The example night as a file."""
     return content_of(figures)
 
@@ -232,13 +229,13 @@ def test_plain_files_name_no_command_that_needs_a_night(build):
 WHY = "Why this night is not proven"
 
 
-def failing(number: str, name: str, *, off_by: int = 0, currency: str = "") -> ControlTotal:
+def failing(number, name, *, off_by=0, currency=""):
     """A control total whose sides differ."""
     measure = "amount" if currency else "count"
     return ControlTotal(number, name, "100042", "100042001", currency, measure, 500 + off_by, 500)
 
 
-def page_one(figures: NightFigures) -> list[str]:
+def page_one(figures):
     """Every text of the Summary."""
     return words_on(content_of(figures), "Summary")
 

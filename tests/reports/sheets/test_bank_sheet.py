@@ -2,13 +2,10 @@
 
 from dataclasses import replace
 from datetime import UTC, date, datetime
-from pathlib import Path
-from typing import Any
 
 import pytest
 from openpyxl import load_workbook
 
-from recon.model.figures import NightFigures
 from recon.steps.compare.plain_files import plain_figures
 from reports.sheets.bank_sheet import on_the_way, payout_rows
 from reports.workbook import write_workbook
@@ -16,7 +13,7 @@ from tests.recon.matching.bank.cases import Case
 from tests.reports.drawn_sheets import SHEETS, list_on
 
 
-def figures_of(case: Case) -> NightFigures:
+def figures_of(case):
     """The figures of a case, as a workbook shows them."""
     night = case.compared()
     return plain_figures(
@@ -29,7 +26,7 @@ def figures_of(case: Case) -> NightFigures:
 
 
 @pytest.fixture(scope="module")
-def figures() -> NightFigures:
+def figures():
     """Less than was paid, two in transit, charges."""
     case = Case().paid("BATCH-01", 10_000).came("BATCH-01", 9_750)
     case.paid("BATCH-02", 500, on="2026-11-30").paid("BATCH-03", 700, on="2026-11-27")
@@ -37,7 +34,7 @@ def figures() -> NightFigures:
     return figures_of(case)
 
 
-def cells(path: Path) -> list[list[Any]]:
+def cells(path):
     """The rows of the sheet."""
     sheet = load_workbook(path)["Bank"]
     return [[cell.value for cell in row] for row in sheet.iter_rows()]

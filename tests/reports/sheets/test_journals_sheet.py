@@ -1,22 +1,18 @@
 """Journals and the roll-forward: what would correct the ledger, and whence each break."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
 
-from recon.model.figures import HandedOut, NightFigures
+from recon.model.figures import HandedOut
 from tests.reports.drawn_sheets import content_of, values_of
 
-Build = Callable[..., NightFigures]
 
-
-def rows_on(figures: NightFigures, sheet: str) -> list[list[Any]]:
+def rows_on(figures, sheet):
     """The values of a sheet as another library reads them."""
     return values_of(content_of(figures), sheet)
 
 
-def below(rows: list[list[Any]], title: str) -> list[list[Any]]:
+def below(rows, title):
     """The rows of a block, from below its header to the first blank one."""
     top = next(number for number, row in enumerate(rows) if str(row[0]).startswith(title))
     block = []

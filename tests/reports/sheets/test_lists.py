@@ -2,12 +2,11 @@
 
 from dataclasses import replace
 from decimal import Decimal
-from typing import Any
 
 import pandas as pd
 import pytest
 
-from recon.model.figures import ListFile, NightFigures, matched_of
+from recon.model.figures import ListFile, matched_of
 from recon.proof.totals_in_sql import in_file
 from reports.reading.workbook_check import companion_problems, sheet_totals
 from reports.workbook import write_workbook
@@ -22,14 +21,14 @@ SUMS, SINGLE = ("How it was matched", "Matched rows"), ("How it was matched", "M
 
 
 @pytest.fixture
-def long(figures: NightFigures) -> NightFigures:
+def long(figures):
     """The example night, as if its lists were too many for their sheets."""
     files = {"match": MATCHES, **OPEN}
     shown = {"matched_rows_shown": 5, "open_rows_shown": 1}
     return replace(figures, list_files=files, matched_rows_max=47, open_rows_max=1, **shown)
 
 
-def named(content: bytes) -> dict[str, list[Any]]:
+def named(content):
     """File -> its line on Assurance."""
     lines = values_of(content, "Assurance")
     return {row[1]: row for row in lines if str(row[1])[:8] == "results/"}

@@ -4,16 +4,14 @@ from pathlib import Path
 import pytest
 
 from recon.config.rules import Rules
-from recon.files.formats.bank_records import RawStatement
 from recon.files.formats.camt import camt_statements
 from recon.files.formats.named_bytes import FileBytes
 from recon.files.reader import bank_file
-from recon.matching.frames.bank_sources import BankSource
 from recon.model.errors import SourceUnreadableError
 from tests.recon.files.bank_documents import IBAN, ROUTINE, balance, camt, entry, head, payment
 
 
-def read(text: str) -> list[RawStatement]:
+def read(text):
     """The statements of a document."""
     return camt_statements(FileBytes(Path("bank.xml"), text.encode(), ""))
 
@@ -92,7 +90,7 @@ def test_the_other_side_of_a_debit_is_its_creditor():
     ]
 
 
-def typed(text: str) -> BankSource:
+def typed(text):
     """The entries of a document, proven."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "b.xml"
@@ -101,7 +99,7 @@ def typed(text: str) -> BankSource:
             return read.source
 
 
-def document(entries: list[str]) -> str:
+def document(entries):
     """One statement of entries of 1.00 that adds up."""
     closing = balance("OPBD", "0.00") + balance("CLBD", f"{len(entries)}.00")
     return camt(head() + closing + "".join(entries))

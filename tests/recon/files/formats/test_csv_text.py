@@ -1,6 +1,5 @@
 import csv
 import io
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,21 +10,19 @@ from recon.config.file_layouts import STANDARD, FileLayout, Trailer
 from recon.files.formats import format_limits
 from recon.files.formats.named_bytes import FileBytes
 from recon.files.formats.raw_reader import raw_of
-from recon.files.formats.raw_table import RawTable
 from recon.model.errors import SourceUnreadableError
 from tests.recon.files.strict_reader import rows_of
 
-Write = Callable[[str | bytes], Path]
 ABC = frozenset("abc")
 
 
-def read(content: str | bytes, *, wanted: frozenset[str] = ABC) -> RawTable:
+def read(content, *, wanted=ABC):
     """Read a file of this content."""
     raw = content.encode() if isinstance(content, str) else content
     return raw_of(FileBytes(Path("orders.csv"), raw, ""), wanted=wanted)
 
 
-def cells(table: RawTable, column: str) -> list[str]:
+def cells(table, column):
     """The cells of one column."""
     return table.columns[column].to_pylist()
 
@@ -205,7 +202,7 @@ def test_what_a_writer_of_csv_wrote_is_read_back_whole(rows):
 TAILS = st.sampled_from(["", "\n", '"', "\r", '1,"2\n', 'x"', "9,9,9", "1,2\n\n"])
 
 
-def told(content: bytes, *, layout: FileLayout) -> object:
+def told(content, *, layout):
     """All that is read of a file, or why it is refused."""
     try:
         table = raw_of(FileBytes(Path("o.csv"), content, ""), wanted=ABC, layout=layout)

@@ -2,14 +2,14 @@ from pathlib import Path
 
 import pytest
 
-from recon.files.formats.bank_records import STATEMENTS_MAX, RawStatement
+from recon.files.formats.bank_records import STATEMENTS_MAX
 from recon.files.formats.mt940 import LINE_CHARACTERS_MAX, mt940_statements
 from recon.files.formats.named_bytes import FileBytes
 from recon.model.errors import SourceUnreadableError
 from tests.recon.files.bank_documents import MT940
 
 
-def read(text: str, *, encoding: str = "utf-8") -> list[RawStatement]:
+def read(text, *, encoding="utf-8"):
     """The statements of a file."""
     return mt940_statements(FileBytes(Path("bank.sta"), text.encode(encoding), ""))
 

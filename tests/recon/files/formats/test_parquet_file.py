@@ -1,6 +1,5 @@
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -10,19 +9,18 @@ import pytest
 from recon.config.rules import Rules
 from recon.files.formats.named_bytes import read_bytes
 from recon.files.formats.raw_reader import raw_of
-from recon.files.formats.raw_table import RawTable
 from recon.model.errors import SourceUnreadableError
 from recon.model.terms import SourceKind
 from tests.recon.files.whole_read import read_table
 
 
-def write(path: Path, columns: dict[str, Any]) -> Path:
+def write(path, columns):
     """A Parquet file of these columns."""
     pq.write_table(pa.table(columns), path)
     return path
 
 
-def read(path: Path) -> RawTable:
+def read(path):
     """Columns a and b of a file."""
     return raw_of(read_bytes(path), wanted=frozenset("ab"))
 

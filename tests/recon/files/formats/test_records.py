@@ -16,7 +16,6 @@ from recon.files.formats import format_limits, named_bytes
 from recon.files.formats.json_text import read_json_object
 from recon.files.formats.named_bytes import FileBytes, read_bytes
 from recon.files.formats.raw_reader import REPORTED_COLUMNS, raw_of
-from recon.files.formats.raw_table import RawTable
 from recon.model.errors import SourceMissingError, SourceUnreadableError
 from recon.privacy.shown_text import defused
 
@@ -73,7 +72,7 @@ def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path, monkeypatch, 
     path.write_text("first")
     read = os.read
 
-    def read_then_change(descriptor: int, size: int) -> bytes:
+    def read_then_change(descriptor, size):
         content = read(descriptor, size)
         if change == "grows":
             path.write_text("first and more")
@@ -117,7 +116,7 @@ def test_what_is_not_one_strict_object_is_refused(tmp_path, content, told):
         read_json_object(path)
 
 
-def read(tmp_path: Path, text: str, *wanted: str) -> RawTable:
+def read(tmp_path, text, *wanted):
     """These columns of a JSON lines file."""
     path = tmp_path / "o.jsonl"
     path.write_text(text)
@@ -159,7 +158,7 @@ def test_a_line_has_a_bound(tmp_path, monkeypatch):
         read(tmp_path, f"{{{keys}}}\n", "id")
 
 
-def read_of_xml_records(tmp_path: Path, text: str, *wanted: str, record: str = "") -> RawTable:
+def read_of_xml_records(tmp_path, text, *wanted, record=""):
     """These columns of an XML file."""
     path = tmp_path / "o.xml"
     path.write_text(text)
@@ -219,7 +218,7 @@ def test_an_element_has_a_bound(tmp_path):
         read_of_xml_records(tmp_path, f"<f><o>{many}</o></f>", "id")
 
 
-def read_of_mended_cells(folder: Path, *cells: str) -> list[str]:
+def read_of_mended_cells(folder, *cells):
     """What our reader makes of a mended file with these cells in one column."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
@@ -242,7 +241,7 @@ WANTED = frozenset({"a", "b"})
 ROWS = [("x1", Decimal("1.50")), ("x2", Decimal("2.00")), ("x3", Decimal("3.25")), ("x4", None)]
 
 
-def workbook() -> bytes:
+def workbook():
     """A sheet that begins below and beside its corner, with a row that is none."""
     book, out = Workbook(), io.BytesIO()
     for place, cell in (("B3", "a"), ("C3", "b"), ("B5", "x1"), ("D6", "beside")):
@@ -256,7 +255,7 @@ def workbook() -> bytes:
     return out.getvalue()
 
 
-def parquet() -> bytes:
+def parquet():
     """A table in row groups of three."""
     keys, amounts = zip(*ROWS, strict=True)
     out = pa.BufferOutputStream()

@@ -1,7 +1,6 @@
 import io
 import re
 import zipfile
-from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,6 @@ from recon.config.rules import Rules
 from recon.files.formats.format_limits import CELL_CHARACTERS_MAX
 from recon.files.formats.named_bytes import FileBytes
 from recon.files.formats.raw_reader import raw_of
-from recon.files.formats.raw_table import RawTable
 from recon.files.formats.xlsx_book import (
     CELL_TYPES,
     FormCell,
@@ -32,7 +30,7 @@ ABC = frozenset("abc")
 RELATIONS = "xl/_rels/workbook.xml.rels"
 
 
-def workbook(rows: Sequence[Sequence[Any]], **more_sheets: Sequence[Sequence[Any]]) -> bytes:
+def workbook(rows, **more_sheets):
     """An .xlsx of one sheet of rows, and more if named."""
     book = openpyxl.Workbook()
     sheets = {"orders": rows, **more_sheets}
@@ -46,12 +44,7 @@ def workbook(rows: Sequence[Sequence[Any]], **more_sheets: Sequence[Sequence[Any
     return content.getvalue()
 
 
-def repacked(
-    content: bytes,
-    *,
-    add: Mapping[str, bytes] | None = None,
-    edit: Callable[[str, bytes], bytes] | None = None,
-) -> bytes:
+def repacked(content, *, add=None, edit=None):
     """The same archive with parts added or edited."""
     result = io.BytesIO()
     with (
@@ -66,27 +59,27 @@ def repacked(
     return result.getvalue()
 
 
-def edited(pattern: bytes, replacement: bytes, *, rows: Sequence[Sequence[Any]]) -> bytes:
+def edited(pattern, replacement, *, rows):
     """A workbook whose sheet XML was edited by hand."""
 
-    def edit(name: str, text: bytes) -> bytes:
+    def edit(name, text):
         return re.sub(pattern, replacement, text, count=1) if name == SHEET else text
 
     return repacked(workbook(rows), edit=edit)
 
 
-def far_off(column: str) -> bytes:
+def far_off(column):
     """A last row of one cell, and the end of the sheet."""
     place = f"{column}1048576".encode()
     return b'<row r="1048576"><c r="' + place + b'"><v>1</v></c></row></sheetData>'
 
 
-def with_strings(strings: str, *, cell: bytes, at: str = "xl/sharedStrings.xml") -> bytes:
+def with_strings(strings, *, cell, at="xl/sharedStrings.xml"):
     """A workbook with shared strings, and a first cell of the second row."""
     kind = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/sharedStrings"
     relation = f'<Relationship Id="rS" Type="{kind}" Target="/{at}"/></Relationships>'
 
-    def edit(name: str, text: bytes) -> bytes:
+    def edit(name, text):
         if name == RELATIONS:
             return text.replace(b"</Relationships>", relation.encode())
         return re.sub(rb'<c r="A2".*?</c>', lambda _: cell, text) if name == SHEET else text
@@ -95,7 +88,7 @@ def with_strings(strings: str, *, cell: bytes, at: str = "xl/sharedStrings.xml")
     return repacked(PLAIN, add={at: text.encode()}, edit=edit)
 
 
-def read(content: bytes) -> RawTable:
+def read(content):
     """Read a workbook of this content."""
     return raw_of(FileBytes(Path("orders.xlsx"), content, ""), wanted=ABC)
 
@@ -281,7 +274,7 @@ XLSX_CELLS_ROWS = (
 STATED = [(1, ["zero", "1"]), (7, ["", "", "a > b"])]
 
 
-def sheet(rows: str = XLSX_CELLS_ROWS, prefix: str = "") -> bytes:
+def sheet(rows=XLSX_CELLS_ROWS, prefix=""):
     """The XML of a sheet."""
     space = f'xmlns{":" if prefix else ""}{prefix.rstrip(":")}="{SPACE}"'
     text = f'<cols><col min="1"/></cols><sheetData>{rows}</sheetData></worksheet>'
@@ -289,7 +282,7 @@ def sheet(rows: str = XLSX_CELLS_ROWS, prefix: str = "") -> bytes:
     return f"<{prefix}worksheet {space}>{text}".encode()
 
 
-def said(text: bytes, *, strings: str = "<si><t>zero</t></si>") -> list[tuple[int, list[str]]]:
+def said(text, *, strings="<si><t>zero</t></si>"):
     """Number and cells of every row with content."""
     file = FileBytes(Path("o.xlsx"), book_of(text, strings=strings), "")
     return sheet_texts(file, rows_max=10_000)
@@ -371,7 +364,7 @@ def test_a_sheet_of_another_name_space_is_refused():
         said(sheet().replace(b"schemas", b"sch3mas"))
 
 
-def form_of(content: bytes, folder: Path) -> Path:
+def form_of(content, folder):
     """A workbook that somebody sent back."""
     path = folder / "o.xlsx"
     path.write_bytes(content)
@@ -528,7 +521,7 @@ def test_a_number_is_a_date_where_its_format_says_so(style, value, text):
     assert sheet_texts(file, rows_max=1) == [(1, [text])]
 
 
-def saved(path: Path, *rows: list[Any]) -> Path:
+def saved(path, *rows):
     """A workbook with one sheet `Form`."""
     book: Any = Workbook()
     book.active.title = "Form"

@@ -1,7 +1,6 @@
 import os
 import sys
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 
@@ -82,7 +81,7 @@ SETTLE = timedelta(seconds=5)
 WRITTEN = datetime(2026, 11, 21, 1, 0, tzinfo=UTC)
 
 
-def written(folder: Path, name: str = "a.csv") -> Path:
+def written(folder, name="a.csv"):
     """A file whose last change was at WRITTEN."""
     path = folder / name
     path.write_text("x")

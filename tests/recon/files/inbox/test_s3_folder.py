@@ -1,9 +1,6 @@
 import stat
 import threading
-from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,13 +14,13 @@ KEYS = {"S3_ID": "testing", "S3_SECRET": "testing"}
 
 
 @pytest.fixture(scope="module")
-def storage() -> Iterator[tuple[str, Any]]:
+def storage():
     """The address of a storage with one bucket, and a client of its owner."""
     with serving_s3("books") as server:
         yield server.address, server.client
 
 
-def source(address: str, **changed: object) -> RemoteSource:
+def source(address, **changed):
     """The storage as an operator declares it."""
     tables = {
         "url": "s3://books/out",
@@ -36,7 +33,7 @@ def source(address: str, **changed: object) -> RemoteSource:
     return RemoteSource.model_validate(tables | changed)
 
 
-def visit(found: RemoteSource, inbox: Path) -> Fetched:
+def visit(found, inbox):
     """Fetch what is new."""
     with s3_folder(found, environment=KEYS) as folder:
         return fetch(folder, inbox=inbox, patterns=found.files)
@@ -61,7 +58,7 @@ def test_an_object_replaced_while_it_is_read_is_not_taken(storage, tmp_path):
     client.put_object(Bucket="books", Key="swap/a.csv", Body=b"one")
 
     class Swapped(S3Folder):
-        def parts(self, name: str) -> Iterator[bytes]:
+        def parts(self, name):
             yield from super().parts(name)
             client.put_object(Bucket="books", Key=f"swap/{name}", Body=b"two")
 
@@ -79,20 +76,20 @@ class _Cutting(BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
 
-    def log_message(self, *_: object) -> None:
+    def log_message(self, *_):
         """Say nothing."""
 
-    def _head(self, status: int, size: int) -> None:
+    def _head(self, status, size):
         self.send_response(status)
         self.send_header("Content-Length", str(size))
         self.send_header("ETag", '"x"')
         self.send_header("Last-Modified", "Fri, 20 Nov 2026 10:00:00 GMT")
         self.end_headers()
 
-    def do_HEAD(self) -> None:
+    def do_HEAD(self):
         self._head(200, 100)
 
-    def do_GET(self) -> None:
+    def do_GET(self):
         listing = (
             b"<ListBucketResult><KeyCount>1</KeyCount><IsTruncated>false</IsTruncated><Contents>"
             b"<Key>out/a.csv</Key><LastModified>2026-11-20T10:00:00.000Z</LastModified>"

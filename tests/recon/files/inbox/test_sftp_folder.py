@@ -1,6 +1,4 @@
 import os
-from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import paramiko
 import pytest
@@ -11,11 +9,11 @@ from recon.files.inbox.arrived_files import LOOKS_MAX
 from recon.files.inbox.fetching import Fetched, fetch
 from recon.files.inbox.sftp_folder import sftp_folder
 from recon.model.errors import ConfigurationError, SourceUnreadableError
-from tests.recon.files.sftp_server import PASSWORD, USER, Served, sftp_server
+from tests.recon.files.sftp_server import PASSWORD, USER, sftp_server
 
 
 @pytest.fixture(scope="module")
-def theirs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Served]]:
+def theirs(tmp_path_factory):
     """The folder of a server, and the server."""
     folder = tmp_path_factory.mktemp("theirs") / "out"
     folder.mkdir()
@@ -24,7 +22,7 @@ def theirs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Ser
 
 
 @pytest.fixture
-def inbox(tmp_path: Path, theirs: tuple[Path, Served]) -> Path:
+def inbox(tmp_path, theirs):
     """An empty inbox; the server's folder is emptied too."""
     for entry in theirs[0].iterdir():
         entry.rmdir() if entry.is_dir() and not entry.is_symlink() else entry.unlink()
@@ -34,7 +32,7 @@ def inbox(tmp_path: Path, theirs: tuple[Path, Served]) -> Path:
     return folder
 
 
-def source(served: Served, tmp_path: Path, **changed: object) -> RemoteSource:
+def source(served, tmp_path, **changed):
     """The server as an operator declares it."""
     tables = {
         "url": f"sftp://{USER}@127.0.0.1:{served.port}/out",
@@ -45,13 +43,7 @@ def source(served: Served, tmp_path: Path, **changed: object) -> RemoteSource:
     return RemoteSource.model_validate(tables | changed)
 
 
-def visit(
-    found: RemoteSource,
-    inbox: Path,
-    *layouts: FileLayout,
-    password: str = PASSWORD,
-    settle: Callable[[], None] | None = None,
-) -> Fetched:
+def visit(found, inbox, *layouts, password=PASSWORD, settle=None):
     """Fetch what is new."""
     with sftp_folder(found, environment={"SFTP_PASSWORD": password}) as folder:
         return fetch(
@@ -114,7 +106,7 @@ def test_a_file_that_is_still_uploaded_is_waited_for(theirs, inbox, tmp_path, wr
         (folder / name).write_text("row\n")
     looks: list[str] = []
 
-    def write_on() -> None:
+    def write_on():
         looks.append("")
         if len(looks) <= writes:
             with (folder / "a.csv").open("a") as file:

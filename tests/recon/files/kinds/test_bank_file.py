@@ -1,12 +1,7 @@
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
-
 import pytest
 
 from recon.config.rules import Rules
 from recon.files.reader import bank_file
-from recon.matching.frames.bank_sources import BankSource
 from recon.model.errors import SourceUnreadableError
 from tests.recon.files.bank_documents import (
     CSV,
@@ -26,7 +21,7 @@ RULES = Rules.of(
 ROW = f"{IBAN},7,2026-11-20,2026-11-20,100.00,350.50,"
 
 
-def read(folder: Path, text: str, *, name: str = "bank.xml", **how: Any) -> BankSource:
+def read(folder, text, *, name="bank.xml", **how):
     """A file of a bank."""
     path = folder / name
     path.write_text(text)
@@ -154,7 +149,7 @@ def test_a_statement_that_says_what_cannot_be_is_refused(right, wrong, said, tmp
         read(tmp_path, text.replace(right, wrong))
 
 
-def amounts(folder: Path, texts: Sequence[str], *, currency: str, mark: str = "CRDT") -> list[int]:
+def amounts(folder, texts, *, currency, mark="CRDT"):
     """Minor units of the entries of a notification, which no balance proves."""
     body = "".join(entry(text, ref=f"E{at}", mark=mark) for at, text in enumerate(texts))
     text = camt(head() + body).replace('Ccy="EUR"', f'Ccy="{currency}"')

@@ -2,7 +2,6 @@ import csv
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args
 
@@ -16,7 +15,6 @@ from recon.config.settings import load_file_settings
 from recon.files.formats.named_bytes import read_bytes
 from recon.files.kinds.instruction_file import (
     PAYOUT_COLUMNS,
-    InstructionFile,
     instruction_file_of,
     is_instruction_file,
     sealed,
@@ -66,7 +64,7 @@ PAYOUT = {
 FROM_DOLLARS = {"source_currency": "USD", "source_amount": "300.00"}
 
 
-def _write(path: Path, *rows: dict[str, str]) -> None:
+def _write(path, *rows):
     names = list(dict.fromkeys(name for row in rows for name in row))
     with path.open("w", newline="") as file:
         writer = csv.DictWriter(file, fieldnames=names, restval="")
@@ -74,7 +72,7 @@ def _write(path: Path, *rows: dict[str, str]) -> None:
         writer.writerows(rows)
 
 
-def _read(folder: Path, *rows: dict[str, str], seal: Seal | None = SEAL) -> InstructionFile:
+def _read(folder, *rows, seal=SEAL):
     path = folder / "instructions-1.csv"
     _write(path, *rows)
     flags = frozenset({"1"})
@@ -259,7 +257,7 @@ FROM_COMMON = {"request_id", "payment_amount", "payment_currency", "reason"}
 """Fields that the common columns of the file give."""
 
 
-def leaves(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
+def leaves(model, prefix=""):
     """Every field of a request, dots leading into objects."""
     for name, info in model.model_fields.items():
         path = f"{prefix}{name}"
@@ -270,7 +268,7 @@ def leaves(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
             yield path
 
 
-def model_in(annotation: Any) -> type[BaseModel] | None:
+def model_in(annotation):
     """The model that a field holds, if it holds one."""
     for part in (annotation, *get_args(annotation)):
         if isinstance(part, type) and issubclass(part, BaseModel):

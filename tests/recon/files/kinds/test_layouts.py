@@ -8,7 +8,7 @@ from recon.files.typing.table_schema import LEDGER, ORDER_FILE, SETTLEMENT, Tabl
 from recon.model.errors import ConfigurationError
 
 
-def layout(**columns: str) -> FileLayout:
+def layout(**columns):
     """A layout of all CSV files with these columns."""
     return FileLayout(files="*.csv", columns=columns)
 

@@ -1,7 +1,6 @@
 import sqlite3
 import stat
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 from pydantic import SecretStr, ValidationError
@@ -34,7 +33,7 @@ ROW = ("E-1", "100042", "100042001", "A-1", "capture", "EUR", "10.00", "2026-01-
 QUERY = f"select {COLUMNS} from entry"  # noqa: S608 - the test's own table
 
 
-def database(tmp_path: Path, *rows: tuple[object, ...], amount: str = "text") -> str:
+def database(tmp_path, *rows, amount="text"):
     """The URL of a SQLite ledger."""
     path = tmp_path / "books.sqlite"
     with closing(sqlite3.connect(path)) as connection, connection:
@@ -140,7 +139,7 @@ def test_what_a_ledger_does_not_have_is_refused(given, told):
 CARD = "4111111111111111"
 
 
-def kept(tmp_path: Path, text: str, name: str = "a.csv") -> str:
+def kept(tmp_path, text, name="a.csv"):
     """Keep this text; why not, or ""."""
     path = tmp_path / name
     path.write_text(text)

@@ -2,10 +2,8 @@ import shutil
 import sqlite3
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import psycopg
 import pytest
@@ -13,14 +11,13 @@ from sqlalchemy.engine import make_url
 
 from recon.files.formats.named_bytes import FileBytes
 from recon.files.formats.raw_reader import raw_of
-from recon.files.formats.raw_table import RawTable
 from recon.files.kinds import sql_ledger
 from recon.model.errors import ConfigurationError, SourceUnreadableError
 
 AB = frozenset({"a", "b", "t.b"})
 
 
-def extract(address: str, *, query: str, wanted: frozenset[str], amount: str = "") -> RawTable:
+def extract(address, *, query, wanted, amount=""):
     """The table of a query, after its kept form gave the same table again."""
     raw, content = sql_ledger.extract(address, query=query, wanted=wanted, amount=amount)
     if content:
@@ -31,7 +28,7 @@ def extract(address: str, *, query: str, wanted: frozenset[str], amount: str = "
 
 
 @pytest.fixture(scope="session")
-def ledger_url() -> Iterator[str]:
+def ledger_url():
     """A PostgreSQL server for the merchant's books."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # its import asks for XDG_RUNTIME_DIR
@@ -45,7 +42,7 @@ def ledger_url() -> Iterator[str]:
 
 
 @pytest.fixture
-def ledger_source(tmp_path: Path) -> Path:
+def ledger_source(tmp_path):
     """An SQLite ledger of a table `t` without rows: a is text, b is numeric."""
     path = tmp_path / "books.sqlite"
     with closing(sqlite3.connect(path)) as connection:
@@ -53,7 +50,7 @@ def ledger_source(tmp_path: Path) -> Path:
     return path
 
 
-def fill(path: Path, *rows: tuple[object, object]) -> str:
+def fill(path, *rows):
     """Put rows into the ledger; its URL."""
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.executemany("insert into t values (?, ?)", rows)
@@ -122,11 +119,11 @@ def test_a_ledger_that_counts_differently_is_refused(ledger_source, monkeypatch)
         extract(fill(ledger_source, ("x", 1)), query="select a, b from t", wanted=AB)
 
 
-def counting_after(monkeypatch: pytest.MonkeyPatch, book: Callable[[], object]) -> None:
+def counting_after(monkeypatch, book):
     """Somebody books an entry between the rows and their count."""
     asked = sql_ledger._asked
 
-    def count(connection: Any, what: str, query: str) -> Any:
+    def count(connection, what, query):
         if what == "count(*)":
             book()
         return asked(connection, what, query)

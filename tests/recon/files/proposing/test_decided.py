@@ -2,8 +2,6 @@
 
 import json
 import tomllib
-from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,8 +10,7 @@ from recon.config.file_layouts import FileLayout
 from recon.config.rules import Rules
 from recon.files.formats.named_bytes import read_bytes
 from recon.files.proposing.proposal import Proposal, layout_text, pattern_of, proposal_of
-from recon.files.typing.table_schema import ORDER_FILE, SETTLEMENT_FILE, TableSchema
-from recon.files.typing.typed_table import Table
+from recon.files.typing.table_schema import ORDER_FILE, SETTLEMENT_FILE
 from recon.model.errors import SourceUnreadableError
 from tests.recon.files.proposing.exports import ACCOUNT, MERCHANT
 from tests.recon.files.whole_read import read_table
@@ -21,20 +18,14 @@ from tests.recon.files.whole_read import read_table
 CONSTANTS = {"merchant_id": MERCHANT, "account_id": ACCOUNT}
 
 
-def of_bytes(
-    path: Path,
-    content: bytes,
-    *,
-    schema: TableSchema = ORDER_FILE,
-    answers: Mapping[str, str] | None = None,
-) -> Proposal:
+def of_bytes(path, content, *, schema=ORDER_FILE, answers=None):
     """The proposal for a file of these bytes."""
     path.write_bytes(content)
     files = [read_bytes(path)]
     return proposal_of(files, schema=schema, constants=CONSTANTS, answers=answers or {})
 
 
-def read(path: Path, found: Proposal, *, schema: TableSchema = ORDER_FILE) -> Table:
+def read(path, found, *, schema=ORDER_FILE):
     """A sample by its layout."""
     layout = FileLayout.model_validate(found.layout)
     return read_table(path, kind=schema.kind, rules=Rules(), layout=layout, schema=schema)
@@ -44,7 +35,7 @@ AT = "2026-11-20T10:00:00Z"
 NAMES = "order_no;amount;currency;status;ordered_at"
 
 
-def orders(*rows: str) -> bytes:
+def orders(*rows):
     """Orders as `amount` or `amount;currency;status;ordered_at`, what lacks as our own files."""
     given = (row.split(";") for row in rows)
     full = ([*cells, *("EUR", "paid", AT)[len(cells) - 1 :]] for cells in given)
@@ -125,9 +116,7 @@ HEADER = "Order,Currency,Total,Status,Created,Line,Type"
 ONE, TWO, THREE = (f"A-{n},EUR,{n}0.00,paid,2026-11-2{n}T10:00:00Z,1,Sale" for n in (1, 2, 3))
 
 
-def of_rows(
-    folder: Path, *rows: str, header: str = HEADER, schema: TableSchema = ORDER_FILE, **answers: Any
-) -> Proposal:
+def of_rows(folder, *rows, header=HEADER, schema=ORDER_FILE, **answers):
     """The proposal for a file of these rows; a point in the key of an answer is written `__`."""
     given = {key.replace("__", "."): text for key, text in answers.items()}
     content = "\n".join([header, *rows, ""]).encode()
@@ -156,12 +145,12 @@ def test_lines_with_amounts_of_their_own_are_asked(tmp_path):
     assert "lines" not in settled.layout
 
 
-def money(value: str, currency: str = "EUR", *, named: str = "currency") -> dict[str, str]:
+def money(value, currency="EUR", *, named="currency"):
     """An amount as an object."""
     return {"value": value, named: currency}
 
 
-def as_lines(rows: list[dict[str, Any]]) -> bytes:
+def as_lines(rows):
     """Objects, one a line."""
     return "".join(json.dumps(row) + "\n" for row in rows).encode()
 

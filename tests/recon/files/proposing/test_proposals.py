@@ -1,8 +1,6 @@
 import os
 from collections import Counter
-from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pandas as pd
 import pytest
@@ -10,16 +8,13 @@ import pytest
 from recon.config.file_layouts import FileLayout
 from recon.config.rules import Rules
 from recon.files.formats.named_bytes import read_bytes
-from recon.files.proposing.proposal import Proposal, proposal_of
-from recon.files.typing.table_schema import TableSchema
+from recon.files.proposing.proposal import proposal_of
 from recon.model.errors import SourceUnreadableError
 from recon.steps.files.proposed_layouts import KINDS
 from tests.recon.files.proposing.exports import (
     ACCOUNT,
     MERCHANT,
     SHAPES,
-    Export,
-    Shape,
     made,
     true_value,
 )
@@ -43,7 +38,7 @@ class Outcome(NamedTuple):
     rejects: tuple[str, ...]
 
 
-def answers_of(export: Export) -> dict[str, str]:
+def answers_of(export):
     """What somebody who knows the program would answer."""
     shape = export.shape
     answers = {f"columns.{ours}": their for ours, their in export.columns.items()}
@@ -62,17 +57,17 @@ def answers_of(export: Export) -> dict[str, str]:
     return answers
 
 
-def _worded(shape: Shape) -> str:
+def _worded(shape):
     named = {pair.rpartition("=")[2] for pair in shape.columns.split("|")}
     return next(iter({"status", "entry_type", "kind"} & named), "")
 
 
-def proposed(path: Path, *, schema: TableSchema, answers: Mapping[str, str]) -> Proposal:
+def proposed(path, *, schema, answers):
     """The proposal for one file."""
     return proposal_of([read_bytes(path)], schema=schema, constants=CONSTANTS, answers=answers)
 
 
-def outcome_of(export: Export, folder: Path) -> Outcome:
+def outcome_of(export, folder):
     """A file proposed, asked about, read by the layout, and compared with what is true of it."""
     path = folder / export.name
     path.write_bytes(export.content)
@@ -92,9 +87,7 @@ def outcome_of(export: Export, folder: Path) -> Outcome:
     return Outcome(right, len(export.columns), tuple(wrong), asked, rejects)
 
 
-def _read(
-    path: Path, first: Proposal, *, export: Export, schema: TableSchema
-) -> tuple[pd.DataFrame | None, tuple[str, ...]]:
+def _read(path, first, *, export, schema):
     """What the layout reads once the questions are answered; None where one cannot be."""
     answers = answers_of(export)
     given: dict[str, str] = {}
@@ -115,7 +108,7 @@ def _read(
     return table.frame, rejects
 
 
-def _differences(frame: pd.DataFrame, *, export: Export) -> list[str]:
+def _differences(frame, *, export):
     """Rows that are read as something else than is true, by all their columns."""
     if len(frame) > len(export.rows):
         return ["more rows than there are"]
@@ -133,7 +126,7 @@ def _differences(frame: pd.DataFrame, *, export: Export) -> list[str]:
     return [f"{times} x {what}" for what, times in wrong.most_common(3)]
 
 
-def _plain(value: Any) -> Any:
+def _plain(value):
     if value is None or value is pd.NA or value is pd.NaT:
         return ""
     if hasattr(value, "timestamp"):
@@ -142,12 +135,12 @@ def _plain(value: Any) -> Any:
 
 
 @pytest.fixture(scope="module")
-def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Shape], list[Outcome]]:
+def outcomes(tmp_path_factory):
     """What became of the files of a shape, each of which is proposed once."""
     folder = tmp_path_factory.mktemp("files")
     known: dict[str, list[Outcome]] = {}
 
-    def of(shape: Shape) -> list[Outcome]:
+    def of(shape):
         if shape.name not in known:
             known[shape.name] = [
                 outcome_of(made(shape, seed=seed), folder) for seed in range(SEEDS)
@@ -230,7 +223,7 @@ OF_LINE = "batch_id,settled_on,entry_type,order_no,transaction_id,reference_no,c
 LINE = "B1,2026-11-18,{},A{},t{},r{},EUR,{}"
 
 
-def amounts_of(path: Path, answers: Mapping[str, str]) -> list[list[int]] | set[str]:
+def amounts_of(path, answers):
     """Gross, fee and net of each row as the proposal reads them; what it asks, where it asks."""
     schema = KINDS["settlement"].schema
     last = proposed(path, schema=schema, answers=answers)

@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 
 from recon.config.file_layouts import FileLayout
 from recon.files.typing.amounts import (
-    AmountColumn,
     amounts_in_standard_form,
     exact_sum,
     less_debits,
@@ -20,9 +19,7 @@ from recon.model.money import parse_minor_units
 TEXT = pa.large_string()
 
 
-def read(
-    pairs: list[tuple[str, str]], *, numbers: bool = False, signed: bool = False
-) -> AmountColumn:
+def read(pairs, *, numbers=False, signed=False):
     """Read (text, currency) pairs as one column."""
     texts, currencies = zip(*pairs, strict=True)
     return read_amounts(
@@ -146,7 +143,7 @@ def test_an_amount_is_what_its_layout_says_or_nothing(layout, text, plain):
     assert bool(problems) == (plain is None)
 
 
-def column(*texts: str) -> AmountColumn:
+def column(*texts):
     """Amounts in euros."""
     cells = pa.array(texts, pa.large_string())
     currencies = distinct(pa.array(["EUR"] * len(texts), pa.large_string()))

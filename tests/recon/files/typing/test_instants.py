@@ -2,7 +2,6 @@
 
 import csv
 from datetime import UTC, date, datetime, timedelta
-from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import openpyxl
@@ -14,25 +13,24 @@ from hypothesis import strategies as st
 from recon.config.file_layouts import FileLayout
 from recon.config.rules import Rules
 from recon.files.typing.instants import (
-    InstantColumn,
     days_of,
     read_instants,
     times_in_standard_form,
     what_is_wrong_with_day,
     with_clock,
 )
-from recon.files.typing.table_schema import BANK, GATEWAY, LEDGER, ORDERS, SETTLEMENT, TableSchema
+from recon.files.typing.table_schema import BANK, GATEWAY, LEDGER, ORDERS, SETTLEMENT
 from tests.recon.files.whole_read import read_table
 
 LONDON = ZoneInfo("Europe/London")
 
 
-def read(*texts: str, zone: ZoneInfo = LONDON, compact: bool = False) -> InstantColumn:
+def read(*texts, zone=LONDON, compact=False):
     """Read texts as one column."""
     return read_instants(pa.array(texts, pa.large_string()), zone=zone, compact=compact)
 
 
-def told(column: InstantColumn) -> list[str]:
+def told(column):
     """The instants as ISO text."""
     return [
         datetime.fromtimestamp(value / 1_000_000, tz=UTC).isoformat()
@@ -180,9 +178,7 @@ KINDS = {
 CONSTANTS = {"merchant_id": "M1", "account_id": "A1"}
 
 
-def read_of_turned_dates(
-    folder: Path, column: str, cells: list[str | date], *, times: str = "", ending: str = "csv"
-) -> dict[int, str]:
+def read_of_turned_dates(folder, column, cells, *, times="", ending="csv"):
     """Line -> why its row is refused, of a file with these dates."""
     schema, row, names = KINDS[column]
     path = folder / f"export.{ending}"
@@ -201,7 +197,7 @@ def read_of_turned_dates(
     return _rejects(path, schema=schema, times=times)
 
 
-def _rejects(path: Path, *, schema: TableSchema, times: str) -> dict[int, str]:
+def _rejects(path, *, schema, times):
     constants = {name: text for name, text in CONSTANTS.items() if name in schema.names}
     layout = FileLayout(constants=constants, times=times)
     table = read_table(path, kind=schema.kind, rules=Rules(), layout=layout, schema=schema)

@@ -1,13 +1,8 @@
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
-
 import pandas as pd
 import pytest
 
 from recon.config.file_layouts import FileLayout, WrittenNumbers
 from recon.config.rules import Rules
-from recon.files.typing.typed_table import Table
 from recon.model.errors import SourceUnreadableError
 from recon.model.terms import SourceKind
 from tests.recon.files.whole_read import read_table
@@ -32,7 +27,7 @@ LAYOUT = FileLayout(
 )
 
 
-def read(path: Path, layout: FileLayout) -> Table:
+def read(path, layout):
     """An order table in this layout."""
     return read_table(path, kind=SourceKind.ORDERS, rules=Rules(), layout=layout)
 
@@ -197,9 +192,7 @@ OF_LINE = "B1,100042,100042001,2026-11-18,{type},A-1,T1,"
 PARTS = ("Commission", "Markup", "Scheme")
 
 
-def settled(
-    order_csv: Callable[[str | bytes], Path], header: str, *rows: str, layout: dict[str, Any]
-) -> Table:
+def settled(order_csv, header, *rows, layout):
     """Rows of a settlement file, `capture:cells` each, behind the columns that all have."""
     lines = [OF_LINE.format(type=kind) + f",{cells}" for kind, _, cells in map(_parted, rows)]
     path = order_csv("\n".join([f"{SETTLED},{header}", *lines]) + "\n")
@@ -207,7 +200,7 @@ def settled(
     return read_table(path, kind=SourceKind.SETTLEMENT, rules=Rules(), layout=wanted)
 
 
-def _parted(row: str) -> tuple[str, str, str]:
+def _parted(row):
     return row.partition(":")
 
 

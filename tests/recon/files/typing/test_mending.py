@@ -1,5 +1,3 @@
-from pathlib import Path
-
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -26,7 +24,7 @@ ODD = (
 )
 
 
-def mended(path: Path) -> tuple[str, int]:
+def mended(path):
     """The file of refused rows, and how many rows were refused."""
     raw = raw_of(read_bytes(path), wanted=frozenset(ORDER_FILE.names))
     reading = reading_of(raw, schema=ORDER_FILE, rules=Rules())

@@ -1,7 +1,6 @@
 """Rows that a layout leaves out: counted by rule, and never a record."""
 
 import random
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +13,11 @@ from recon.model.errors import SourceUnreadableError
 from recon.model.terms import SourceKind
 from tests.recon.files.whole_read import read_table
 
-Write = Callable[[str | bytes], Path]
 HEADER = "merchant_id,account_id,order_no,currency,amount,status,ordered_at,Type,Line"
 SUBTOTALS = {"column": "Type", "words": ["Subtotal *", "Opening balance"]}
 
 
-def order(number: str, *, amount: str = "10.00", kind: str = "", line: str = "1") -> str:
+def order(number, *, amount="10.00", kind="", line="1"):
     """One order that is right in every cell."""
     return f"100042,100042001,{number},EUR,{amount},paid,2026-01-05T10:00:00Z,{kind},{line}"
 
@@ -30,7 +28,7 @@ def read(path: Path, /, **layout: Any) -> Table:
     return read_table(path, kind=SourceKind.ORDERS, rules=Rules(), layout=rules)
 
 
-def amounts(table: Table) -> dict[str, int]:
+def amounts(table):
     """Order number -> minor units."""
     frame = table.frame
     return dict(zip(frame["order_no"], frame["amount"].tolist(), strict=True))
@@ -153,7 +151,7 @@ def test_no_rule_takes_money_without_a_word(order_csv):
     assert rejected > 0
 
 
-def amounts_of(table: Table) -> list[tuple[str, int]]:
+def amounts_of(table):
     """Order number and minor units of each row."""
     frame = table.frame
     return list(zip(frame["order_no"], frame["amount"].tolist(), strict=True))

@@ -1,5 +1,3 @@
-from collections.abc import Callable
-from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -7,12 +5,10 @@ import pytest
 from recon.config.file_layouts import FileLayout
 from recon.config.rules import Rules
 from recon.files.typing.table_schema import ORDER_FILE, schema_of
-from recon.files.typing.typed_table import Table
 from recon.model.errors import SourceUnreadableError
 from recon.model.terms import SourceKind
 from tests.recon.files.whole_read import read_table
 
-Write = Callable[[str | bytes], Path]
 ROW = "100042,100042001,A-1,EUR,10.00,paid,2026-01-05T10:00:00Z"
 GATEWAY_HEADER = (
     "merchant_id,account_id,order_no,transaction_id,currency,amount,payment_status,query_result,"
@@ -24,7 +20,7 @@ INSTRUCTION_HEADER = (
 )
 
 
-def orders(path: Path) -> Table:
+def orders(path):
     """An order table with the default rules."""
     return read_table(path, kind=SourceKind.ORDERS, rules=Rules())
 
@@ -98,7 +94,7 @@ def test_local_times_are_of_the_sources_zone(order_csv, header):
     assert table.frame["ordered_at"][0].isoformat() == "2026-01-05T02:00:00+00:00"
 
 
-def gateway(path: Path, text: str) -> Table:
+def gateway(path, text):
     """A gateway table of rows below its header."""
     path.write_text(f"{GATEWAY_HEADER}\n{text}")
     rules = Rules.of({"gateway": {"timezone": "Asia/Hong_Kong"}}, source="rules.toml")
@@ -150,7 +146,7 @@ def test_a_payment_must_be_complete(tmp_path, row, column):
     assert reject.column == column
 
 
-def ledger(path: Path, text: str, *, columns: dict[str, str] | None = None) -> Table:
+def ledger(path, text, *, columns=None):
     """A ledger table of a whole text."""
     path.write_text(text)
     return read_table(
@@ -253,7 +249,7 @@ HEADER = (
 )
 
 
-def read(order_csv: Write, *cells: str) -> Table:
+def read(order_csv, *cells):
     """One order of 10.00 EUR with these last cells."""
     row = f"100042,100042001,A-1,EUR,10.00,{cells[0]},2026-01-05T10:00:00Z"
     path = order_csv(f"{HEADER}\n{','.join([row, *cells[1:]])}\n")

@@ -3,8 +3,7 @@
 import pandas as pd
 import pytest
 
-from recon.matching.breaks.result import BANKED, Reconciliation
-from recon.model.terms import ControlTotal
+from recon.matching.breaks.result import BANKED
 from tests.recon.matching.bank.cases import Case
 
 BOOKS = {"ledger": {"bank": True}}
@@ -19,12 +18,12 @@ ACCOUNTS = {
 }
 
 
-def case() -> Case:
+def case():
     """Books that have what arrives."""
     return Case(rules=BOOKS)
 
 
-def found(result: Reconciliation) -> list[tuple[str, str, int]]:
+def found(result):
     """Code, flags and effect of every break of the ledger of the bank, of effects.csv."""
     legs = result.effects[result.effects["leg"].eq("bank_ledger")]
     amounts = dict(zip(legs["break_id"].tolist(), legs["amount"].tolist(), strict=True))
@@ -35,12 +34,12 @@ def found(result: Reconciliation) -> list[tuple[str, str, int]]:
     return sorted((code, flags, amounts[own]) for code, flags, own in rows)
 
 
-def t19(totals: tuple[ControlTotal, ...]) -> list[ControlTotal]:
+def t19(totals):
     """The total of the ledger of the bank."""
     return [one for one in totals if one.id == "T19" and one.name.startswith("bank")]
 
 
-def of_cash(result: Reconciliation) -> pd.DataFrame:
+def of_cash(result):
     """The breaks of no payment."""
     breaks: pd.DataFrame = result.breaks[result.breaks["order_no"].eq("")]
     return breaks

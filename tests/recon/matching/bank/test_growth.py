@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Callable
-from types import FrameType
 
 import pytest
 
@@ -21,31 +20,31 @@ KINDS: dict[str, Callable[[int], Case]] = {
 }
 
 
-def _paid(size: int) -> Case:
+def _paid(size):
     case = Case()
     for number in range(size):
         case = case.paid(f"BATCH-{number:03}", 1_000)
     return case
 
 
-def _came(case: Case, text: str, *, size: int) -> Case:
+def _came(case, text, *, size):
     for _ in range(size):
         case = case.came(text, 1_000, counterparty="Gateway")
     return case
 
 
-def _each(size: int, *, amount: int) -> Case:
+def _each(size, *, amount):
     case = _paid(size)
     for number in range(size):
         case = case.came(f"BATCH-{number:03}", amount)
     return case
 
 
-def steps(work: Callable[[], object]) -> int:
+def steps(work):
     """How many calls of our rooms some work makes, each step of a generator one of them."""
     counted = 0
 
-    def count(frame: FrameType, event: str, _: object) -> None:
+    def count(frame, event, _):
         nonlocal counted
         counted += event == "call" and "recon/matching" in frame.f_code.co_filename
 

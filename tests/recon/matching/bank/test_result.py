@@ -235,7 +235,7 @@ def test_what_is_not_booked_at_the_bank_yet_is_shown_and_never_counted():
     assert set(t17(result)) == {0}
 
 
-def both(known_to: str = "") -> dict[str, Case]:
+def both(known_to=""):
     """The same bank in the nights of M/A and M/B."""
     cases = {}
     for account in ("A", "B"):

@@ -3,13 +3,10 @@
 import os
 import random
 from collections import Counter
-from collections.abc import Iterator
-from typing import Any
 
 import pandas as pd
 import pytest
 
-from recon.matching.breaks.result import Reconciliation
 from tests.recon.matching.bank.cases import FIRST, Case
 from tests.recon.matching.bank.second_bank_judge import Came, Paid, classify
 
@@ -27,7 +24,7 @@ EVERY = {
 }
 
 
-def month_of(pick: random.Random) -> tuple[list[Paid], list[Came]]:
+def month_of(pick):
     """Payouts, and entries that name one of them, two together, or nothing."""
     paid = [
         Paid(f"BATCH-{n}", pick.choice(PAID_ON), pick.choice((*AMOUNTS, -100)))
@@ -50,7 +47,7 @@ def month_of(pick: random.Random) -> tuple[list[Paid], list[Came]]:
     return paid, came
 
 
-def engine_of(paid: list[Paid], came: list[Came], *, covered: str) -> Reconciliation:
+def engine_of(paid, came, *, covered):
     """What the engine makes of a month."""
     case = Case(to_date=covered)
     for one in paid:
@@ -82,7 +79,7 @@ def test_the_second_judge_comes_to_the_same(covered):
     assert seen == EVERY | {"PENDING"} | ({"waits"} if covered < TODAY else set())
 
 
-def _payouts(result: Reconciliation) -> Iterator[tuple[Any, ...]]:
+def _payouts(result):
     """Every payout as its rows have it; the first of a result bears effect and exposure."""
     broken = result.breaks.set_index("break_id")
     borne: set[str] = set()
@@ -96,7 +93,7 @@ def _payouts(result: Reconciliation) -> Iterator[tuple[Any, ...]]:
         yield row["batch_id"], row["state"], row["code"], flags, *map(int, sums)
 
 
-def _entries(result: Reconciliation) -> Iterator[str]:
+def _entries(result):
     of_payouts = {*result.bank["paid"]["result_id"]}
     received: pd.DataFrame = result.bank["received"]
     for state, own in zip(received["state"], received["result_id"], strict=True):

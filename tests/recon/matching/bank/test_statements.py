@@ -1,11 +1,10 @@
-from collections.abc import Mapping
 from dataclasses import replace
 from datetime import date
 
 import pytest
 
 from recon.config.rules import Rules
-from recon.matching.bank.statements import ClassifiedStatements, classify_statements
+from recon.matching.bank.statements import classify_statements
 from recon.matching.frames.bank_sources import (
     BANK_ENTRY_COLUMNS,
     BankSource,
@@ -26,18 +25,13 @@ THIRD = BankStatement(
 )
 
 
-def rules(**calendar: object) -> Rules:
+def rules(**calendar):
     """One bank in euros."""
     bank = {"iban": IBAN, "currency": "EUR", "accounts": ["M/A"]}
     return Rules.of({"bank": {"main": bank}, "calendar": calendar}, source="test")
 
 
-def classified(
-    *statements: BankStatement,
-    amounts: Mapping[int, int] | None = None,
-    day: str = "2026-11-30",
-    **calendar: object,
-) -> ClassifiedStatements:
+def classified(*statements, amounts=None, day="2026-11-30", **calendar):
     """These statements, each with one entry of its movement."""
     moved = {n: (one.closing or 0) - (one.opening or 0) for n, one in enumerate(statements)}
     rows = [
@@ -149,9 +143,7 @@ def test_a_refused_file_is_told():
     assert found.covers["main"].to_day == ""
 
 
-def moved(
-    one: BankStatement, *, number: str, days: str, opening: int, closing: int
-) -> BankStatement:
+def moved(one, *, number, days, opening, closing):
     """A statement of some days, from `from/to` of November or December."""
     first, last = days.split("/")
     return replace(

@@ -3,7 +3,6 @@
 import hashlib
 import random
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -23,7 +22,7 @@ BANK = {"iban": IBAN, "currency": "EUR", "accounts": ["M/A"], "counterparty": ["
 RULES = Rules.of({"bank": {"main": BANK}}, source="test")
 
 
-def source_of(*entries: dict[str, Any], form: str = "statement") -> BankSource:
+def source_of(*entries, form="statement"):
     """A statement of these entries."""
     plain = {"statement": 0, "part": 0, "booked_on": "2026-11-20", "value_on": "2026-11-20"}
     plain |= {"currency": "EUR", "status": "booked", "charges": 0}
@@ -35,7 +34,7 @@ def source_of(*entries: dict[str, Any], form: str = "statement") -> BankSource:
     return BankSource(frame_of(rows, columns=BANK_ENTRY_COLUMNS), (statement,))
 
 
-def kept(source: BankSource, *batches: str, listed: Any = ()) -> BankSource:
+def kept(source, *batches, listed=()):
     """What is kept of it."""
     return stored_of(source, batches=batches, listed=listed, rules=RULES)
 

@@ -4,15 +4,13 @@ import os
 import random
 from collections import Counter
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from recon.config.rules import Rules
 from recon.files.reader import bank_file
-from recon.matching.breaks.result import Reconciliation
-from recon.matching.frames.bank_sources import BankSource, together
+from recon.matching.frames.bank_sources import together
 from recon.matching.frames.sources import (
     GATEWAY_COLUMNS,
     LEDGER_COLUMNS,
@@ -23,7 +21,7 @@ from recon.matching.frames.sources import (
 )
 from tests.proving import reconcile_proven
 from tests.recon.matching.bank.cases import booked
-from tests.recon.matching.bank.truth import IBAN, RATES, Truth, truth_of
+from tests.recon.matching.bank.truth import IBAN, RATES, truth_of
 from tests.recon.matching.bank.writing import as_camt, as_csv, as_mt940
 
 FEW = 4
@@ -47,7 +45,7 @@ RULES = Rules.of(
 )
 
 
-def read(files: dict[str, str], folder: Path) -> BankSource:
+def read(files, folder):
     """The statements as their reader gives them."""
     parts = []
     for name, text in files.items():
@@ -58,7 +56,7 @@ def read(files: dict[str, str], folder: Path) -> BankSource:
     return together(parts)
 
 
-def classified(truth: Truth, bank: BankSource, *, chance: random.Random) -> Reconciliation:
+def classified(truth, bank, *, chance):
     """What the engine makes of the month; the settlement in any order."""
     lines: list[dict[str, Any]] = []
     for batch, day, currency, amount in truth.payouts:

@@ -1,8 +1,6 @@
 """Breaks from night to night: their ids, and what became of them."""
 
 import hashlib
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 
@@ -11,39 +9,37 @@ from recon.matching.breaks.result import Reconciliation
 from recon.matching.frames.sources import KEY_COLUMNS, Previous, frame_of
 from tests.proving import failed
 
-Night = Callable[[Any], Any]
 
-
-def missing(case: Any) -> Any:
+def missing(case):
     """An order that the gateway does not know."""
     return case.order().ledger()
 
 
-def paid(case: Any) -> Any:
+def paid(case):
     """All three sides agree."""
     return case.order().payment().entry()
 
 
-def silent(case: Any) -> Any:
+def silent(case):
     """The gateway gave no usable answer."""
     return case.order().answer("failed").ledger()
 
 
-def short(case: Any) -> Any:
+def short(case):
     """The gateway took less than the order says."""
     return case.order(amount=1100).payment().entry()
 
 
-def reported_of(order: str, *, sequence: int) -> str:
+def reported_of(order, *, sequence):
     """The id that the contract gives a break of the case's account."""
     return hashlib.sha256(f"M\x1f1\x1f{order}\x1f{sequence}".encode()).hexdigest()[:16]
 
 
 @pytest.fixture
-def nights(new_case: Callable[[], Any]) -> Callable[..., list[Reconciliation]]:
+def nights(new_case):
     """Nights one after the other, each carrying the one before forward."""
 
-    def run(*builds: Night) -> list[Reconciliation]:
+    def run(*builds):
         results: list[Reconciliation] = []
         previous: Previous | None = None
         for build in builds:

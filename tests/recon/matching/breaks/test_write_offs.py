@@ -1,49 +1,40 @@
 """What the ledger wrote off, and sums that would not be exact."""
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
 from recon.matching.breaks.movements import left_open
-from recon.matching.breaks.result import Reconciliation
 from recon.matching.frames.sources import AgreedWriteOffs
 from recon.model.errors import SourceUnreadableError
-from recon.model.terms import ControlTotal, Verdict
+from recon.model.terms import Verdict
 from tests.proving import reconcile_proven
 
-Money = tuple[str, int]
 NAME = "write-offs in the ledger = those that two people agreed to"
 
 
-def reconciled(
-    case: Any,
-    *,
-    breaks: Mapping[str, Money] | None = None,
-    entries: Mapping[str, Money] | None = None,
-) -> Reconciliation:
+def reconciled(case, *, breaks=None, entries=None):
     """The case, with what people agreed to."""
     agreed = AgreedWriteOffs(breaks or {}, entries or {})
     sources = replace(case.sources(), agreed_write_offs=agreed)
     return reconcile_proven(sources, rules=case.rules, as_of=case.as_of, previous=case.previous)
 
 
-def failing(result: Reconciliation) -> list[tuple[str, int, int]]:
+def failing(result):
     """Name and sides of each T10 that does not hold."""
 
-    def told(one: ControlTotal) -> tuple[str, int, int]:
+    def told(one):
         return one.name, one.left, one.right
 
     return [told(one) for one in result.control_totals if one.id == "T10" and not one.passed]
 
 
-def short(case: Any) -> Any:
+def short(case):
     """An order of 100.00 that was paid and booked with 98.00."""
     return case.order().payment(amount=9800).entry(amount=9800)
 
 
-def break_of(case: Any) -> str:
+def break_of(case):
     """The id of its one break."""
     (found,) = case.run().breaks["break_id"]
     return str(found)

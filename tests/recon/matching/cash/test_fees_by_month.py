@@ -3,7 +3,7 @@
 import os
 import random
 from dataclasses import replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, timedelta
 from typing import Any
 
 import duckdb
@@ -23,12 +23,10 @@ from recon.matching.frames.sources import (
     frame_of,
 )
 from recon.matching.sides.agreed_fees import volumes_of_lines
-from recon.model.gateway_holds import ChargedFees
 from tests.recon.matching.cash.contract_truth import pay_outs_of
 
 SEEDS = int(os.environ.get("CONTRACT_SEEDS", "1"))
 """Of each shape; `make test-truths` plays more."""
-AS_OF = datetime(2026, 12, 20, tzinfo=UTC)
 FIRST, DAYS = date(2026, 10, 1), 70
 BASE = {"from": date(2026, 1, 1), "type": "capture", "currency": "EUR"}
 BY_AMOUNT = [
@@ -74,7 +72,7 @@ PRICE = {
 }
 
 
-def prices(rows: list[dict[str, Any]], *, shape: str) -> list[int]:
+def prices(rows, *, shape):
     """What each line should cost, by DuckDB."""
     raw = pd.DataFrame(rows)
     raw["day"] = pd.to_datetime(raw["settled_on"])
@@ -90,7 +88,7 @@ def prices(rows: list[dict[str, Any]], *, shape: str) -> list[int]:
     return [int(row[0]) for row in priced]
 
 
-def lines(seed: int, *, size: int = 120) -> list[dict[str, Any]]:
+def lines(seed, *, size=120):
     """Captures of ten weeks in two accounts, by brand; the fee is still to come."""
     draw = random.Random(seed)
     rows = []
@@ -105,14 +103,14 @@ def lines(seed: int, *, size: int = 120) -> list[dict[str, Any]]:
     return rows
 
 
-def with_fees(rows: list[dict[str, Any]], fees: list[int]) -> list[dict[str, Any]]:
+def with_fees(rows, fees):
     """The lines with what was charged."""
     return [
         {**row, "fee": fee, "net": row["gross"] - fee} for row, fee in zip(rows, fees, strict=True)
     ]
 
 
-def contract_for(shape: str, **more: Any) -> FeeContract:
+def contract_for(shape, **more):
     """The contract of a shape."""
     made = [{**BASE, **line} for line in SHAPES[shape]]
     tables = {"rounding": "down", "volumes_from": date(2026, 9, 1), "lines": made, **more}
@@ -142,14 +140,14 @@ def sources_of(rows: list[dict[str, Any]], *, late: set[str] = frozenset()) -> S
     )
 
 
-def fees_of(sources: Sources, *, contract: FeeContract) -> ChargedFees:
+def fees_of(sources, *, contract):
     """What was charged beside the contract."""
     charged = charged_fees(sources, contract=contract)
     assert charged is not None
     return charged
 
 
-def reasons(charged: ChargedFees) -> dict[str, int]:
+def reasons(charged):
     """Why lines are not covered, and how many."""
     return dict(zip(charged.outside["reason"], charged.outside["lines"].map(int), strict=True))
 
@@ -199,7 +197,7 @@ def test_a_month_that_is_not_told_whole_prices_nothing_that_it_could_change():
 def test_a_brand_that_is_not_told_matters_only_where_it_could_change_the_tier():
     """A small payment of no brand leaves the tier sure; one that could reach the next does not."""
 
-    def outside(gross: int) -> dict[str, int]:
+    def outside(gross):
         day = {"settled_on": "2026-10-02", "account_id": "1"}
         first = {**lines(1)[0], **day, "brand": "", "gross": gross}
         later = {**first, "order_no": "SO-9", "transaction_id": "T-9", "settled_on": "2026-10-03"}

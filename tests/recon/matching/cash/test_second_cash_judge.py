@@ -3,16 +3,14 @@
 import hashlib
 import random
 from collections import Counter
-from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import Any
 
 import pandas as pd
 import pytest
 
 from recon.model.terms import SourceKind
 from tests.proving import failed
-from tests.recon.matching.cash.second_cash_judge import CashJudge, Finding, Held, Row, Terms
+from tests.recon.matching.cash.second_cash_judge import CashJudge, Held, Row, Terms
 from tests.recon.matching.conftest import AS_OF, OF_GROUPS
 
 MERCHANTS = 60
@@ -33,7 +31,7 @@ OF_HELD = ("HELD_BACK", "UNEXPECTED_RECEIPT", "CURRENCY_MISMATCH")
 class Month:
     """Lines and entries of one merchant; amounts often agree."""
 
-    def __init__(self, pick: random.Random, *, merchant: str, fees_per: str) -> None:
+    def __init__(self, pick, *, merchant, fees_per):
         self.pick, self.merchant, self.fees_per = pick, merchant, fees_per
         self.lines: list[Row] = []
         self.entries: list[Row] = []
@@ -52,7 +50,7 @@ class Month:
             blank = {"currency": "", "batch_id": ""}
             self.unread.append({**blank, **{name: lost[name] for name in names}})
 
-    def _batch(self, batch: str, *, owner: Row) -> None:
+    def _batch(self, batch, *, owner):
         pick, day = self.pick, self.pick.choice(DAYS)
         cells = {**BLANK, **owner, "batch_id": batch, "settled_on": day}
         net = sum(self._line(cells) for _ in range(pick.choice((0, 1, 1, 2, 3))))
@@ -69,7 +67,7 @@ class Month:
             labels = labels if pick.random() < 0.8 else {"reference_no": "B9"}
             self._entry("payout", paid + pick.choice((0, 0, 0, 0, 10)), owner=owner, **labels)
 
-    def _line(self, cells: Row) -> int:
+    def _line(self, cells):
         pick = self.pick
         kind = pick.choice(KINDS)
         gross = SIGNS.get(kind, pick.choice((1, -1))) * pick.choice((100, 200, 300, 500))
@@ -89,7 +87,7 @@ class Month:
             self._entry("reserve", wrong - gross, owner=owner)
         return gross - fee
 
-    def _entry(self, kind: str, amount: int, *, owner: Row, **labels: str) -> None:
+    def _entry(self, kind, amount, *, owner, **labels):
         if amount:
             kind += "" if amount > 0 else "_reversal"
             at = self.pick.choice(BOOKED)
@@ -97,7 +95,7 @@ class Month:
             own = {"entry_id": f"{self.merchant}-{len(self.entries)}"}
             self.entries.append({**BLANK, **owner, **labels, **money, **own})
 
-    def write_off(self, findings: list[Finding]) -> None:
+    def write_off(self, findings):
         """Entries that name broken groups, some of another amount than these differ by."""
         for broken in findings:
             names = [broken.key]
@@ -152,7 +150,7 @@ def test_the_second_judge_comes_to_the_same(new_case, fees_per):
     assert sorted(_rows_of(result, findings=findings)) == sorted(map(_shown, findings))
 
 
-def _shown(row: Finding) -> tuple[Any, ...]:
+def _shown(row):
     """What both judges say of a finding; how much is held only where it is a break."""
     is_group = row.key.split(":")[0] in GROUPS
     exposed = abs(row.settled) if row.state not in {"pending", "unread"} else 0
@@ -160,7 +158,7 @@ def _shown(row: Finding) -> tuple[Any, ...]:
     return (*row.account_key, row.key, row.state, *sums, row.flags)
 
 
-def _listed(result: Any) -> Iterator[Held]:
+def _listed(result):
     reserves: Counter[tuple[str, str, str]] = Counter()
     for row in result.held.to_dict("records"):
         account_key = row["merchant_id"], row["account_id"], row["currency"]
@@ -173,7 +171,7 @@ def _listed(result: Any) -> Iterator[Held]:
             yield Held(account_key, "reserve", "", amount)
 
 
-def _rows_of(result: Any, *, findings: list[Finding]) -> Iterator[tuple[Any, ...]]:
+def _rows_of(result, *, findings):
     """The rows of the result; ids are digests of keys, the second where a set has it."""
     keys = {_id(row, number=number): row.key for row in findings for number in (1, 2)}
     alone = result.breaks["order_no"].eq("") & result.breaks["transaction_id"].eq("")
@@ -192,6 +190,6 @@ def _rows_of(result: Any, *, findings: list[Finding]) -> Iterator[tuple[Any, ...
         yield (*account_key, key, row.get("code", "pending"), *sums, row["flags"])
 
 
-def _id(row: Finding, *, number: int) -> str:
+def _id(row, *, number):
     text = "\x1f".join((*row.account_key[:2], row.key, str(number)))
     return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -7,7 +7,6 @@ import pytest
 
 from recon.config.fee_contract import FACTS, FeeContract, contract_of
 from recon.config.rules import Rules
-from recon.matching.breaks.result import Reconciliation
 from recon.matching.cash.fees_charged import charged_fees
 from recon.matching.frames.sources import (
     GATEWAY_COLUMNS,
@@ -17,7 +16,6 @@ from recon.matching.frames.sources import (
     Sources,
     frame_of,
 )
-from recon.model.gateway_holds import ChargedFees
 from tests.proving import reconcile_proven
 from tests.recon.matching.cash.contract_truth import (
     FIRST,
@@ -34,7 +32,7 @@ LINE = {"from": date(2026, 1, 1), "currency": "EUR", "fixed_minor_units": 20}
 AS_OF = datetime(2026, 11, 20, tzinfo=UTC)
 
 
-def sources_of(truth: Truth) -> tuple[Sources, Rules]:
+def sources_of(truth):
     """The truth's files and its contract."""
     contract = contract_of(truth.contract, source="the truth")
     assert isinstance(contract, FeeContract)
@@ -52,7 +50,7 @@ def sources_of(truth: Truth) -> tuple[Sources, Rules]:
     return sources, rules
 
 
-def classified(truth: Truth) -> tuple[Reconciliation, ChargedFees]:
+def classified(truth):
     """What the engine says of the truth's files."""
     sources, rules = sources_of(truth)
     charged = charged_fees(sources, contract=rules.fee_contract)

@@ -1,7 +1,5 @@
 """What stands in groups of the ledger, and what the gateway holds."""
 
-from typing import Any
-
 import pytest
 
 from recon.model.gateway_holds import FeesCharged, GatewayHolds, HeldPart, Holding
@@ -13,7 +11,7 @@ KEYLESS = {"order_no": "", "transaction_id": ""}
 BOOKED = {**KEYLESS, "booked_at": "2026-10-06T12:00:00Z"}
 
 
-def reasons(result: Any) -> dict[str, str]:
+def reasons(result):
     """What nobody can judge -> why."""
     rows = result.unverified
     return dict(zip(rows["entry_id"].tolist(), rows["reason"].tolist(), strict=True))
@@ -139,14 +137,14 @@ def test_a_line_or_an_entry_dated_long_after_the_night_waits_for_nothing(case, d
 ALONE = {"order_no": "", "transaction_id": ""}
 
 
-def _differing(case: Any) -> Any:
+def _differing(case):
     """A settled payment of order A1 with a fee of 10.00, of which the ledger has 7.00."""
     case.order().payment().entry().line(fee=1000, transaction_id="")
     case.line("payout", gross=9000, **ALONE).entry("payout", reference_no="B1", amount=9000)
     return case.entry("fee", amount=700)
 
 
-def _codes(result: Any) -> list[str]:
+def _codes(result):
     assert failed(result) == []
     return sorted(result.breaks["code"])
 
@@ -178,7 +176,7 @@ def test_a_reference_that_is_no_month_is_none(case, label):
     assert _codes(result) == []
 
 
-def _held(case: Any) -> Any:
+def _held(case):
     """B1 keeps 20.00 and a reserve of 10.00, B2 is not paid out, B3 came to less than nothing."""
     case.order().payment().entry().line(fee=300).line("reserve", gross=-1000, **ALONE)
     case.line("payout", gross=6700, **ALONE)

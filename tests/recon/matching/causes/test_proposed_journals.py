@@ -1,9 +1,7 @@
 """Proposed journals: balanced, from breaks that booking answers, never twice."""
 
 from dataclasses import replace
-from typing import Any
 
-import pandas as pd
 import pytest
 
 from recon.matching.causes.proposed_journals import BOOKED, shown_in_ledger
@@ -21,14 +19,14 @@ ACCOUNTS = {
 }
 
 
-def journals_of(case: Any, *exported: Exported) -> pd.DataFrame:
+def journals_of(case, *exported):
     """What is proposed of the case when these were handed out before."""
     case.ruled(journal={"accounts": ACCOUNTS})
     told = replace(case.sources(), exported=exported)
     return reconcile(told, rules=case.rules, as_of=case.as_of, previous=None).journals
 
 
-def lines_of(frame: pd.DataFrame) -> list[tuple[str, int, int]]:
+def lines_of(frame):
     """Account, debit and credit of every line."""
     return list(
         zip(frame["account"], frame["debit"].tolist(), frame["credit"].tolist(), strict=True)

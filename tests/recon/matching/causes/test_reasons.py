@@ -1,14 +1,10 @@
 """The reason of a break: every number in it is one of the set's own, and what it claims is so."""
 
-from collections.abc import Callable, Iterator
-from typing import Any
-
-import pandas as pd
 import pytest
 
 from recon.matching.causes.reasons import SENTENCES
 from recon.matching.classifying import sentences
-from recon.matching.classifying.sentences import Sentence, as_text
+from recon.matching.classifying.sentences import as_text
 from recon.model.terms import BreakCode
 from tests.injected.word_groups import BANK_CODES, CASH_CODES
 from tests.recon.matching.reason_claims import false_figures
@@ -18,17 +14,13 @@ from tests.recon.matching.written_cases import INJECTED
 pytestmark = pytest.mark.xdist_group("reasons of breaks")
 """They share what takes longer to make than to look at."""
 
-Formatter = tuple[pd.DataFrame, set[int]]
-
 
 @pytest.fixture(scope="module")
-def told(
-    make_case: Callable[[], Any], breaks_together: Callable[[dict[str, Any]], pd.DataFrame]
-) -> Iterator[Formatter]:
+def told(make_case, breaks_together):
     """The breaks of all planted sets, merchant = name; and which sentences were told."""
     chosen: set[int] = set()
 
-    def noted(sentence: Sentence, **told: Any) -> str:
+    def noted(sentence, **told):
         chosen.add(id(sentence))
         return as_text(sentence, **told)
 

@@ -11,12 +11,12 @@ from tests.proving import failed
 OTHER_DAY = datetime(2026, 10, 2, 12, tzinfo=UTC)
 
 
-def causes(case: Any) -> set[str]:
+def causes(case):
     """The distinct causes of a case's breaks."""
     return set(case.run().breaks["cause"])
 
 
-def many(case: Any, *, count: int = 3, start: int = 0, **order: Any) -> Any:
+def many(case, *, count=3, start=0, **order):
     """Orders of one file with the payments that fit them, then what the caller changes."""
     changed = {"source": "orders.csv", **order.pop("order", {})}
     paid = order.pop("payment", {})
@@ -29,11 +29,11 @@ def many(case: Any, *, count: int = 3, start: int = 0, **order: Any) -> Any:
     return case
 
 
-def _without_state(cells: dict[str, Any]) -> dict[str, Any]:
+def _without_state(cells):
     return {name: value for name, value in cells.items() if name != "state"}
 
 
-def of_three_accounts(case: Any) -> Any:
+def of_three_accounts(case):
     """A third account with the same order numbers and other amounts is not the one named."""
     many(case, payment={"account_id": "3"})
     for number in range(3):
@@ -42,14 +42,14 @@ def of_three_accounts(case: Any) -> Any:
     return case
 
 
-def of_two_merchants(case: Any) -> Any:
+def of_two_merchants(case):
     """Two merchants whose accounts have the same names share no cause: each has too few breaks."""
     moved = {"merchant_id": "other"}
     many(case, count=2, payment={"account_id": "2"})
     return many(case, count=2, start=5, order=moved, payment={**moved, "account_id": "2"})
 
 
-def delivered_twice(case: Any) -> Any:
+def delivered_twice(case):
     """Orders that stand in two files with other content."""
     many(case)
     for number in range(3):
@@ -57,7 +57,7 @@ def delivered_twice(case: Any) -> Any:
     return case
 
 
-def booked(case: Any, *, count: int, of: int) -> Any:
+def booked(case, *, count, of):
     """So many payments of a day are booked."""
     many(case.ledger(), count=of)
     for number in range(count):
@@ -177,14 +177,14 @@ def test_order_numbers_that_only_look_alike_have_no_such_cause(make_case):
 GUESS = "A guess to look at: "
 
 
-def guesses(case: Any) -> dict[str, str]:
+def guesses(case):
     """By order number, the guess behind the reason of its break."""
     breaks = case.run().breaks
     told = zip(breaks["order_no"], breaks["reason"], strict=True)
     return {name: reason.split(GUESS)[1] for name, reason in told if GUESS in reason}
 
 
-def apart(case: Any, name: str, *, beside: str, amount: int = 10_000) -> Any:
+def apart(case, name, *, beside, amount=10000):
     """An order without a payment, and a payment of another number without an order."""
     case.order(order_no=name, amount=amount)
     return case.payment(order_no=beside, transaction_id=f"T{beside}", amount=amount)

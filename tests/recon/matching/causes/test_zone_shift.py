@@ -1,15 +1,12 @@
 """A zone that is set wrong is told once, by evidence that could have spoken against it."""
 
-from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC
 
-import pandas as pd
 import pytest
 
-from recon.matching.frames.sources import Sources
 from recon.proof.engine import reconcile
-from tests.injected import Injected, zone_shifted
+from tests.injected import zone_shifted
 
 END = "which moves records at the end of a business date to another one: is its time zone right?"
 NOTIFIED = {
@@ -26,7 +23,7 @@ NOTIFIED = {
 }
 
 
-def causes(files: Injected, *, sources: Sources | None = None) -> dict[str, int]:
+def causes(files, *, sources=None):
     """How many breaks have each cause."""
     told = reconcile(sources or files.sources, rules=files.rules, as_of=files.as_of).breaks["cause"]
     counts = told.value_counts()
@@ -46,7 +43,7 @@ def test_a_shift_is_one_cause_of_all_its_breaks(source, hours):
     assert {*breaks["cause"]} == {NOTIFIED[source, hours]}
 
 
-def without(frame: pd.DataFrame, *, lost: Callable[[datetime], bool], by: str) -> pd.DataFrame:
+def without(frame, *, lost, by):
     """A frame without the rows whose time the caller names."""
     kept = [not lost(at) for at in frame[by].dt.tz_convert(UTC)]
     return frame[kept].reset_index(drop=True)

@@ -1,5 +1,4 @@
 from random import Random
-from typing import Any
 
 import duckdb
 
@@ -23,7 +22,7 @@ RULES = Rules.of(
 )
 
 
-def entry(number: int, *, foreign: str, stated: int, amount: int, at: str) -> dict[str, Any]:
+def entry(number, *, foreign, stated, amount, at):
     """One entry in euros of a payment in another currency."""
     return {
         "entry_id": f"L{number}",

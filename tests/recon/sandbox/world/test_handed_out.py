@@ -7,10 +7,7 @@ import csv
 import io
 import json
 from collections import Counter
-from collections.abc import Iterator
 from datetime import UTC, date, datetime, time, timedelta
-from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
@@ -22,12 +19,12 @@ DAY = DEMO_BUSINESS_DATE.isoformat()
 ACCOUNT = "100042001"
 
 
-def download(gateway: Any, name: str, *, day: str = DAY, account: str = ACCOUNT) -> Any:
+def download(gateway, name, *, day=DAY, account=ACCOUNT):
     """One file."""
     return gateway.http.get(f"/_sandbox/files/{account}/{day}/{name}")
 
 
-def capture_some(gateway: Any) -> list[dict[str, str]]:
+def capture_some(gateway):
     """Let eight captures and two refunds happen on the day that is settled."""
     rows = [row for row in gateway.authorised() if row["currency"] == "EUR"][:8]
     gateway.batch("capture", rows)
@@ -49,15 +46,14 @@ def test_files_follow_the_truth(gateway):
 
 DAYS = (date(2026, 11, 20), date(2026, 11, 23), date(2026, 11, 24), date(2026, 11, 27))
 """A weekend, and two dates that nobody asked for."""
-Texts = dict[str, str]
 
 
-def rows(text: str) -> list[dict[str, str]]:
+def rows(text):
     """A CSV file."""
     return list(csv.DictReader(io.StringIO(text)))
 
 
-def handed_out(port: int, day: date) -> httpx.Response:
+def handed_out(port, day):
     """What the sandbox hands out of a date."""
     base = f"http://127.0.0.1:{port}/_sandbox"
     now = datetime.fromisoformat(httpx.get(f"{base}/clock").json()["now"])
@@ -67,13 +63,13 @@ def handed_out(port: int, day: date) -> httpx.Response:
 
 
 @pytest.fixture(scope="module")
-def state(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def state(tmp_path_factory):
     """Of a sandbox that is started anew for each date."""
     return tmp_path_factory.mktemp("carried") / "sandbox.sqlite"
 
 
 @pytest.fixture(scope="module")
-def carried(state: Path) -> dict[date, Texts]:
+def carried(state):
     """Each date's files; the sandbox ends and starts again between them."""
     texts = {}
     for day in DAYS:
@@ -83,14 +79,14 @@ def carried(state: Path) -> dict[date, Texts]:
 
 
 @pytest.fixture
-def port(state: Path, carried: dict[date, Texts]) -> Iterator[int]:
+def port(state, carried):
     """The port of the sandbox after all dates."""
     assert carried
     with serving(SandboxOptions(orders=200, state=state)) as sandbox:
         yield sandbox.port
 
 
-def statements_of(carried: dict[date, Texts], bank: str) -> list[dict[str, str]]:
+def statements_of(carried, bank):
     """The rows of a bank's statements, date after date."""
     return [
         row for day, texts in carried.items() for row in rows(texts[f"statements-{bank}-{day}.csv"])

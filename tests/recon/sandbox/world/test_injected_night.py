@@ -13,9 +13,7 @@ from recon.sandbox.world.night import (
     NOT_SHOWN,
     Account,
     LedgerLine,
-    SampleNight,
     SettlementLine,
-    TruePayment,
     add_to_ledger_table,
     answer_key,
     file_text,
@@ -25,31 +23,30 @@ from recon.sandbox.world.night import (
     sample_night,
 )
 
-Payments = tuple[TruePayment, ...]
 ACCOUNT = Account("100042", "100042001", "100042002")
 BUSINESS_DATE = date(2026, 11, 20)
 
 
 @cache
-def seeded_payments(orders: int = 2_000) -> Payments:
+def seeded_payments(orders=2000):
     """What truly happened right after a sandbox's start, payment by payment, without one."""
     options = SandboxOptions(orders=orders, seed=42)
     _, effects = populate(options, terms=load_terms(), now=int(CLOCK_START.timestamp()))
     return payments_of(effects, now=CLOCK_START)
 
 
-def night_of(payments: Payments, *, seed: int = 42) -> SampleNight:
+def night_of(payments, *, seed=42):
     """The demo's night over these payments."""
     return sample_night(payments, account=ACCOUNT, business_date=BUSINESS_DATE, seed=seed)
 
 
 @pytest.fixture
-def night() -> SampleNight:
+def night():
     """The demo's own night."""
     return night_of(seeded_payments())
 
 
-def written(night: SampleNight) -> dict[str, str]:
+def written(night):
     """Everything the night writes, by name."""
     key = {"answer-key.json": json.dumps(answer_key(night))}
     return inbox_texts(night) | {"ledger.csv": file_text(LedgerLine, ledger_lines(night))} | key

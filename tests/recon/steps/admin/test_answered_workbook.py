@@ -1,7 +1,5 @@
 """One SELECT is asked over the folders of all nights."""
 
-from typing import Any
-
 import pytest
 
 from recon.model.errors import UsageError
@@ -19,11 +17,11 @@ ASKED = WantedAnswer("Dan Orr", "asked the gateway")
 
 
 @pytest.fixture
-def answered(begun: Any) -> Any:
+def answered(begun):
     return begun(wrong_amounts)
 
 
-def filled(merchant: Any, wanted: WantedAnswer) -> Any:
+def filled(merchant, wanted):
     with merchant.environment() as environment:
         with environment.store.reading() as connection:
             run_id = runs.finished(connection)[-1].run_id
@@ -33,7 +31,7 @@ def filled(merchant: Any, wanted: WantedAnswer) -> Any:
         )
 
 
-def kept(merchant: Any) -> Any:
+def kept(merchant):
     with merchant.environment() as environment, environment.store.reading() as connection:
         return resolution_rows.stored_answers(connection, (MERCHANT, ACCOUNT))
 

@@ -5,11 +5,9 @@ import re
 import shutil
 import socket
 import tempfile
-from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,15 +16,15 @@ from recon.desk.held_keys import SANDBOX_KEYS, make_keys
 from recon.model.errors import ConfigurationError
 from recon.model.terms import Verdict
 from recon.steps.admin import doctor
-from recon.steps.admin.doctor import Check, Examined, checks, desk, refuse_plain_key, sign_key
+from recon.steps.admin.doctor import Examined, checks, desk, refuse_plain_key, sign_key
 from recon.steps.money.approve import Narrowing, approve, waiting
 from recon.steps.money.gate import stop_sending
 from recon.steps.runtime import environment
 from recon.steps.runtime.environment import CLOCK_VARIABLE, system_clock
 from recon.steps.runtime.identity import identify
-from recon.store.database.engine import Store, open_store
-from tests.recon.signer.conftest import Desk, RunningSigner, signing, signing_here
-from tests.recon.steps.conftest import ACCOUNT, MERCHANT, Merchant, archive_of
+from recon.store.database.engine import open_store
+from tests.recon.signer.conftest import Desk, signing, signing_here
+from tests.recon.steps.conftest import ACCOUNT, MERCHANT, archive_of
 
 LINES = {
     *("configuration", "database", "sending", "codes", "notifications", "replies", "limits"),
@@ -39,50 +37,49 @@ ANNA_AND_BEN = (
     '[approvers.ben]\nname = "Ben"\n'
 )
 LIMIT = "[limits.EUR]\nitem = 10\n"
-Harm = Callable[[Any], None]
 
 
-def found(merchant: Any, **variables: str) -> dict[str, Check]:
+def found(merchant, **variables):
     told = checks(merchant.variables | variables, clock=merchant.clock, randomness=random.Random(1))
     return {check.name.split()[0]: check for check in told}
 
 
-def place_of(variables: dict[str, str]) -> Examined:
+def place_of(variables):
     return Examined(load_settings(variables), variables, system_clock, random.Random(1))
 
 
-def with_file(name: str, text: str) -> Harm:
-    def configure(merchant: Any) -> None:
+def with_file(name, text):
+    def configure(merchant):
         merchant.configure(name, text)
 
     return configure
 
 
-def nothing(_: Any) -> None:
+def nothing(_):
     """All is well with the merchant."""
 
 
-def of_older_program(merchant: Any) -> None:
+def of_older_program(merchant):
     merchant.sqlite_path  # noqa: B018 - a server's tables are not put back
     merchant.as_owner("UPDATE alembic_version SET version_num = '0000'")
 
 
-def reports_is_a_file(merchant: Any) -> None:
+def reports_is_a_file(merchant):
     shutil.rmtree(merchant.folder / "reports", ignore_errors=True)
     (merchant.folder / "reports").write_text("a file")
 
 
-def stopped(merchant: Any) -> None:
+def stopped(merchant):
     with merchant.environment() as environment:
         stop_sending(by="Otto Ops", reason="a wrong file", environment=environment)
 
 
-def without_its_settlement_folder(merchant: Any) -> None:
+def without_its_settlement_folder(merchant):
     table = f'[accounts."{MERCHANT}/{ACCOUNT}".settlement]'
     merchant.configure("merchants.toml", f'\n{table}\ninbox = "/nowhere"\n')
 
 
-def without_a_code(merchant: Any) -> None:
+def without_a_code(merchant):
     merchant.drop("orders.csv", merchant.order(merchant.payments("authorised")[0]))
     merchant.night()
     rules = merchant.folder / "config" / "rules.toml"
@@ -90,8 +87,8 @@ def without_a_code(merchant: Any) -> None:
     rules.write_text("\n".join(kept))
 
 
-def without_facts(*, cut: bool) -> Harm:
-    def lose(merchant: Any) -> None:
+def without_facts(*, cut):
+    def lose(merchant):
         merchant.drop("orders.csv", merchant.order(merchant.payments("authorised")[0]))
         merchant.night()
         (path,) = Path(archive_of(merchant).shown).rglob("facts/orders/**/*.parquet")
@@ -104,7 +101,7 @@ def test_a_healthy_merchant_passes_every_check(merchant, monkeypatch):
     """With everything in place each line says so, and the database is opened once."""
     opened: list[str] = []
 
-    def open_once(url: str, **named: Any) -> Store:
+    def open_once(url, **named):
         opened.append(url)
         return open_store(url, **named)
 
@@ -222,14 +219,14 @@ def test_a_clock_that_was_set_back_is_told(merchant):
     assert "set this machine's clock" in clock.sentence
 
 
-def others_write_merchants(merchant: Any) -> str:
+def others_write_merchants(merchant):
     """Who can write it can say where files and reports are."""
     path = merchant.folder / "config" / "merchants.toml"
     path.chmod(0o666)
     return f"chmod o-w {path}"
 
 
-def others_read_the_database(merchant: Any) -> str:
+def others_read_the_database(merchant):
     database = merchant.sqlite_path
     database.chmod(0o644)
     database.parent.chmod(0o755)
@@ -324,12 +321,12 @@ count = 100
 
 
 @pytest.fixture
-def folder() -> Iterator[Path]:
+def folder():
     with tempfile.TemporaryDirectory(prefix="sign-") as folder:
         yield Path(folder)
 
 
-def keyless(merchant: Merchant, signer: RunningSigner) -> None:
+def keyless(merchant, signer):
     """From now on the merchant's nights have no key, by which they would know the sandbox."""
     limits = (
         f"[limits.{code}]\nnight = 100000000\n" for code in ("EUR", "GBP", "USD", "JPY", "KWD")
@@ -339,7 +336,7 @@ def keyless(merchant: Merchant, signer: RunningSigner) -> None:
     merchant.variables["RECON_SIGNER"] = str(signer.socket.path)
 
 
-def instruct(merchant: Merchant, name: str = "orders.csv", first: int = 0) -> None:
+def instruct(merchant, name="orders.csv", first=0):
     captured = merchant.payments("captured")[first]
     orders = [
         merchant.order(one, action="capture", status="authorised")
@@ -348,7 +345,7 @@ def instruct(merchant: Merchant, name: str = "orders.csv", first: int = 0) -> No
     merchant.drop(name, *orders, merchant.order(captured, action="refund"))
 
 
-def holds(merchant: Merchant) -> list[str]:
+def holds(merchant):
     with merchant.environment() as environment, environment.store.reading() as connection:
         from sqlalchemy import text
 
@@ -400,7 +397,7 @@ def test_a_signer_that_dies_between_question_and_money_stops_the_sending(
 
         real = settle_step.lapse
 
-        def killed(environment: object) -> int:
+        def killed(environment):
             signer.process.kill()
             signer.process.wait(20)
             return real(environment)  # type: ignore[arg-type]

@@ -6,12 +6,10 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
 from contextlib import chdir
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import openpyxl
@@ -22,7 +20,7 @@ from recon import cli
 from recon.desk.endorsement import Kind
 from recon.model.errors import FolderError, UsageError
 from recon.privacy.card_numbers import holds_card
-from recon.steps.admin.evidence import CopiedEvidence, Span, write_evidence
+from recon.steps.admin.evidence import Span, write_evidence
 from recon.steps.runtime.environment import named_accounts
 from recon.store.database import history
 from recon.store.nights import runs
@@ -37,7 +35,7 @@ from tests.recon.steps.admin.test_old_nights import (
     night_folder,
     play_year,
 )
-from tests.recon.steps.conftest import ACCOUNT, BUSINESS_DATE, MERCHANT, Merchant, archive_of
+from tests.recon.steps.conftest import ACCOUNT, BUSINESS_DATE, MERCHANT, archive_of
 from tests.recon.steps.runtime.test_night_folder import edit
 from tests.recon.store import decided
 
@@ -50,22 +48,14 @@ SEAL_KEY = Fernet.generate_key().decode()
 
 
 @pytest.fixture
-def aged(begun: Callable[[Any], Merchant]) -> Merchant:
+def aged(begun):
     """Three nights of a closed November, the first of which was let go; one of December."""
     merchant = begun(play_year)
     deleted(merchant)
     return merchant
 
 
-def copied(
-    merchant: Merchant,
-    out: Path,
-    *,
-    days: tuple[date, date] = DAYS,
-    account: str = "",
-    crash_point: Callable[[str], None] = lambda _: None,
-    **variables: str,
-) -> CopiedEvidence:
+def copied(merchant, out, *, days=DAYS, account="", crash_point=lambda _: None, **variables):
     """`recon verify --copy --from 2026-11-01 --to 2026-11-30 --out DIR`."""
     with merchant.environment(**variables) as opened:
         environment = replace(opened, crash_point=crash_point)
@@ -73,7 +63,7 @@ def copied(
         return write_evidence(span, out=out, drawn=evidence_index, environment=environment)
 
 
-def asked(folder: Path, script: str) -> list[list[tuple[Any, ...]]]:
+def asked(folder, script):
     """The answers of a script that is run in a folder, as `duckdb < script` gives them."""
     with chdir(folder), duckdb.connect() as connection:
         statements = connection.extract_statements((folder / script).read_text())
@@ -85,7 +75,7 @@ def asked(folder: Path, script: str) -> list[list[tuple[Any, ...]]]:
         ]
 
 
-def is_summed(folder: Path) -> bool:
+def is_summed(folder):
     """Whether `sha256sum -c --quiet files.sha256` is content."""
     checked = subprocess.run(
         ["sha256sum", "-c", "--quiet", "files.sha256"],
@@ -96,7 +86,7 @@ def is_summed(folder: Path) -> bool:
     return checked.returncode == 0
 
 
-def sheets(folder: Path) -> dict[str, list[tuple[Any, ...]]]:
+def sheets(folder):
     book = openpyxl.load_workbook(folder / "index.xlsx")
     return {
         sheet.title: [
@@ -106,7 +96,7 @@ def sheets(folder: Path) -> dict[str, list[tuple[Any, ...]]]:
     }
 
 
-def state_of(merchant: Merchant) -> Mapping[str, object]:
+def state_of(merchant):
     root = Path(archive_of(merchant).shown)
     with merchant.environment() as environment, environment.store.reading() as connection:
         head = history.head(connection)
@@ -237,24 +227,24 @@ def test_the_release_of_a_night_is_among_the_links(aged, tmp_path):
     assert by >= {"Jo Ahn", "Kim Bell"}
 
 
-def _line_out(path: Path) -> None:
+def _line_out(path):
     lines = path.read_text().splitlines(keepends=True)
     path.write_text("".join(lines[:2] + lines[3:]))
 
 
-def _reported_otherwise(path: Path) -> None:
+def _reported_otherwise(path):
     path.write_text(path.read_text().replace('"started"', '"stopped"', 1))
 
 
-def _swapped(path: Path) -> None:
+def _swapped(path):
     path.write_bytes(path.read_bytes() + b" ")
 
 
-def _added(path: Path) -> None:
+def _added(path):
     path.with_name("more.parquet").write_bytes(b"x")
 
 
-def summed_anew(folder: Path) -> None:
+def summed_anew(folder):
     """The list of sums as somebody makes it who would hide what was changed."""
     names = sorted(files_of(folder) - {"files.sha256", "manifest.json"})
     sums = ((hashlib.sha256((folder / name).read_bytes()).hexdigest(), name) for name in names)
@@ -389,7 +379,7 @@ class EndedError(Exception):
 def test_a_copy_that_was_ended_half_way_has_no_manifest_and_says_so(point, aged, tmp_path):
     """A folder that has anything in it is never written to."""
 
-    def ended(at: str) -> None:
+    def ended(at):
         if at == point:
             raise EndedError
 

@@ -6,13 +6,11 @@ import sqlite3
 import ssl
 import threading
 import tomllib
-from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from typing import Any
 from urllib.parse import parse_qs
 
 import pytest
@@ -21,7 +19,6 @@ from recon.config.settings import load_settings
 from recon.gateway_client import GatewayInterface
 from recon.gateway_client.addresses import Route
 from recon.model.errors import ReconError
-from recon.steps.admin.doctor import Check
 from recon.steps.admin.gateway_doctor import (
     MATCHES_FOR_ENFORCE,
     _amounts,
@@ -32,9 +29,7 @@ from recon.steps.admin.gateway_doctor import (
 ACCOUNT = ("100042", "100042001")
 
 
-def found(
-    merchant: Any, *orders: str, refunded: tuple[str, ...] = (), **variables: str
-) -> dict[str, Check]:
+def found(merchant, *orders, refunded=(), **variables):
     settings = load_settings(merchant.variables | variables)
     checks = gateway_checks(
         settings,
@@ -141,12 +136,12 @@ def test_a_gateway_is_known_by_signatures_and_clock_of_its_replies(
 
 
 @contextmanager
-def played(merchant: Any, *, skew: timedelta, tamper: bool) -> Iterator[str]:
+def played(merchant, *, skew, tamper):
     """A gateway in front of the sandbox with a clock of its own, perhaps with wrong signatures."""
     host, port = merchant.sandbox.base_url.removeprefix("http://").split(":")
 
     class Front(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
+        def do_POST(self):
             body = self.rfile.read(int(self.headers["Content-Length"]))
             behind = http.client.HTTPConnection(host, int(port), timeout=5)
             behind.request("POST", self.path, body, {"Content-Type": self.headers["Content-Type"]})
@@ -160,11 +155,11 @@ def played(merchant: Any, *, skew: timedelta, tamper: bool) -> Iterator[str]:
             self.end_headers()
             self.wfile.write(text)
 
-        def date_time_string(self, timestamp: float | None = None) -> str:
+        def date_time_string(self, timestamp=None):
             shifted = datetime.now(UTC) + skew
             return super().date_time_string((timestamp or 0) or shifted.timestamp())
 
-        def log_message(self, *_words: Any) -> None:
+        def log_message(self, *_words):
             """A test says nothing."""
 
     server = HTTPServer(("127.0.0.1", 0), Front)
@@ -178,12 +173,12 @@ def played(merchant: Any, *, skew: timedelta, tamper: bool) -> Iterator[str]:
         server.server_close()
 
 
-def order_of(merchant: Any, currency: str) -> str:
+def order_of(merchant, currency):
     wanted = (one for one in merchant.effects(origin="seed") if one["currency"] == currency)
     return str(next(one["order_no"] for one in wanted if one["account_id"] == ACCOUNT[1]))
 
 
-def refunded_order(merchant: Any) -> str:
+def refunded_order(merchant):
     effects = merchant.effects(origin="seed")
     mine = (one for one in effects if one["account_id"] == ACCOUNT[1])
     return str(next(one["order_no"] for one in mine if one["operation"] == "refund"))
@@ -262,7 +257,7 @@ NOW = datetime(2026, 11, 20, tzinfo=UTC)
 
 
 @contextmanager
-def listening() -> Iterator[str]:
+def listening():
     """A server that does the TLS handshake with a certificate of its own and hangs up."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(SELF_SIGNED)
@@ -273,7 +268,7 @@ def listening() -> Iterator[str]:
         thread.join()
 
 
-def _greet(server: socket.socket, context: ssl.SSLContext) -> None:
+def _greet(server, context):
     connection, _ = server.accept()
     try:
         context.wrap_socket(connection, server_side=True).close()
@@ -281,7 +276,7 @@ def _greet(server: socket.socket, context: ssl.SSLContext) -> None:
         connection.close()
 
 
-def told(base_url: str, *, ca_file: Path | None, now: datetime = NOW) -> str:
+def told(base_url, *, ca_file, now=NOW):
     return connection_reported(base_url, route=Route(ca_file=ca_file), connect_seconds=2, now=now)
 
 

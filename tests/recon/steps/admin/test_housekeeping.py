@@ -1,17 +1,14 @@
 import os
-from datetime import datetime, timedelta
-from pathlib import Path
-from typing import Any
+from datetime import timedelta
 
 import pytest
-from sqlalchemy import Executable, select
+from sqlalchemy import select
 
 from recon.desk.endorsement import Kind
 from recon.model.errors import UsageError
 from recon.model.nights import Mode
 from recon.model.terms import InstructionState
 from recon.steps.admin import housekeeping as keeping
-from recon.steps.admin.housekeeping import Spared
 from recon.store.database import history
 from recon.store.nights import runs
 from recon.store.schema import batch, contradiction, instruction
@@ -35,29 +32,29 @@ keep = 3
 """
 
 
-def written(path: Path, *, at: datetime) -> Path:
+def written(path, *, at):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("x")
     os.utime(path, (at.timestamp(), at.timestamp()))
     return path
 
 
-def found(merchant: Any) -> dict[str, Spared]:
+def found(merchant):
     with merchant.environment() as environment:
         return {one.kind: one for one in keeping.housekeeping(environment)[0]}
 
 
-def deleted(merchant: Any) -> tuple[tuple[Spared, ...], tuple[str, ...]]:
+def deleted(merchant):
     with merchant.environment() as environment:
         return keeping.housekeeping(environment, by="Otto Ops")
 
 
-def files_of(folder: Path) -> set[str]:
+def files_of(folder):
     return {str(one.relative_to(folder)) for one in folder.rglob("*") if not one.is_dir()}
 
 
 @pytest.fixture
-def keeper(merchant: Any) -> Any:
+def keeper(merchant):
     """A merchant with an archive, a log, backups and ages for everything."""
     config, folder = merchant.folder / "config", merchant.folder
     (config / "retention.toml").write_text(AGES.format(folder / "backups"))
@@ -113,7 +110,7 @@ def test_without_ages_nothing_is_looked_at(merchant):
 
 
 @pytest.fixture
-def settled(keeper: Any) -> Any:
+def settled(keeper):
     """A night that captured a payment and ran again, its first workbook beside it; long ago."""
     payment = keeper.payments("authorised")[0]
     keeper.drop("o.csv", keeper.order(payment, status="paid", action="capture"))
@@ -127,18 +124,18 @@ def settled(keeper: Any) -> Any:
     return keeper
 
 
-def decided(merchant: Any, state: InstructionState) -> None:
+def decided(merchant, state):
     with merchant.environment() as environment, environment.store.writing() as connection:
         connection.execute(instruction.update().values(state=state.value))
 
 
-def found_where(merchant: Any, change: Executable) -> int:
+def found_where(merchant, change):
     with merchant.environment() as environment, environment.store.writing() as connection:
         connection.execute(change)
     return found(merchant)[keeping.REPLIES].count
 
 
-def case_of(merchant: Any) -> Executable:
+def case_of(merchant):
     with merchant.environment() as environment, environment.store.reading() as connection:
         row = connection.execute(select(instruction)).one()
     return contradiction.insert().values(

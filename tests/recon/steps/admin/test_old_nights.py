@@ -2,30 +2,28 @@
 
 import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 from sqlalchemy import delete, insert, select, update
 
-from recon.archive.step_folder import MANIFEST, SeenFile, look_through
+from recon.archive.step_folder import MANIFEST, look_through
 from recon.desk.endorsement import Kind
 from recon.files.formats.named_bytes import sha256_of
 from recon.model.errors import ArchiveError, NightPurgedError
 from recon.model.terms import InstructionState, Verdict
 from recon.steps.admin import housekeeping as keeping
 from recon.steps.admin import verify
-from recon.steps.admin.housekeeping import NIGHTS, Spared, _Nights
+from recon.steps.admin.housekeeping import NIGHTS, _Nights
 from recon.steps.admin.sql_questions import answer
 from recon.steps.approvals.sign_off import write_signature
 from recon.steps.compare.rebuild import rebuild_night
 from recon.steps.compare.what_if import difference, what_if
 from recon.steps.night.report import rebuild
-from recon.steps.runtime.environment import Environment
 from recon.steps.runtime.night_folder import STORED_FILES, StoredResult, bind
 from recon.steps.runtime.shown_answers import still_stored
 from recon.store.database import history
@@ -63,7 +61,7 @@ BROKEN, LAST, NEWEST = "2026-11-27", "2026-11-30", "2026-12-01"
 """Nights after BUSINESS_DATE: one with a break that stays open, the month's last, the newest."""
 
 
-def play_year(merchant: Merchant) -> None:
+def play_year(merchant):
     """Three nights of November, which two people close; one of December; then more than a year."""
     (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
     capture(merchant)
@@ -79,31 +77,29 @@ def play_year(merchant: Merchant) -> None:
     keep_nights(merchant, days=DAYS_STORED)
 
 
-def keep_nights(merchant: Merchant, *, days: int) -> None:
+def keep_nights(merchant, *, days):
     file = merchant.folder / "config" / "retention.toml"
     file.write_text(f"[retention]\nnights_days = {days}\n")
 
 
 @pytest.fixture
-def aged(begun: Callable[[Any], Merchant]) -> Merchant:
+def aged(begun):
     """Nights that are older than they are kept."""
     return begun(play_year)
 
 
-def spared(merchant: Merchant) -> Spared:
+def spared(merchant):
     with merchant.environment() as environment:
         ((of_nights,), _) = keeping.housekeeping(environment)
     assert of_nights.kind == NIGHTS
     return of_nights
 
 
-def dates(merchant: Merchant) -> list[str]:
+def dates(merchant):
     return [str(run.business_date) for run in spared(merchant).nights]
 
 
-def deleted(
-    merchant: Merchant, *, crash_point: Callable[[str], None] | None = None
-) -> tuple[str, ...]:
+def deleted(merchant, *, crash_point=None):
     """`recon housekeeping --delete --as "Otto Ops"`; a sentence for each that could not go."""
     with merchant.environment() as environment:
         passes = crash_point or environment.crash_point
@@ -111,23 +107,23 @@ def deleted(
         return keeping.housekeeping(own, by="Otto Ops")[1]
 
 
-def said(merchant: Merchant) -> str:
+def said(merchant):
     with merchant.environment() as environment:
         (of_nights,), stayed = keeping.housekeeping(environment, by="Otto Ops")
     return "\n".join((*of_nights.notes, *stayed))
 
 
-def night_folder(merchant: Merchant, business_date: str = BUSINESS_DATE) -> Path:
+def night_folder(merchant, business_date=BUSINESS_DATE):
     root = Path(archive_of(merchant).shown)
     found = [*root.glob(f"nights/{MERCHANT}/{ACCOUNT}/{business_date}/*")]
     return max(found, key=lambda path: path.stat().st_mtime_ns)
 
 
-def files_of(folder: Path) -> set[str]:
+def files_of(folder):
     return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
 
 
-def is_what_is_stored(files: set[str]) -> bool:
+def is_what_is_stored(files):
     manifests = {name for name in files if name.endswith(f"/{MANIFEST}")}
     return files - manifests == STORED_FILES and len(manifests) >= 5
 
@@ -176,7 +172,7 @@ def test_what_goes_is_in_the_history_and_manifests_breaks_totals_and_words_stay(
     assert dates(aged) == []
 
 
-def signed(merchant: Merchant, folder: Path) -> None:
+def signed(merchant, folder):
     with merchant.environment() as environment, environment.store.writing() as connection:
         at = environment.clock()
         run = runs.get(connection, folder.name)
@@ -212,7 +208,7 @@ def test_what_people_put_their_names_under_stays(aged):
     assert "proof/workbook.xlsx has" in checked(aged, folder.name).problems[0]
 
 
-def asked(environment: Environment, run_id: str) -> Iterator[Callable[[], object]]:
+def asked(environment, run_id):
     november = (date(2026, 11, 20), date(2026, 11, 30))
     yield lambda: rebuild(run_id, environment=environment, workbooks=plain_workbooks())
     yield lambda: rebuild_night(run_id, out=None, environment=environment)
@@ -280,11 +276,11 @@ class EndedError(Exception):
     """The process ends here."""
 
 
-def ending(point: str, *, count: int) -> Callable[[str], None]:
+def ending(point, *, count):
     """Ends at some pass of a point."""
     passes = iter(range(1, 1_000))
 
-    def pass_by(at: str) -> None:
+    def pass_by(at):
         if at == point and next(passes) == count:
             raise EndedError
 
@@ -322,7 +318,7 @@ def test_whoever_is_killed_in_between_is_finished_by_the_next_call(point, count,
 def test_of_a_night_that_was_let_go_files_are_left_and_no_folder_stays(aged):
     """An archive that fails after the word stood: the sentence says which of both it is."""
 
-    def fail(point: str) -> None:
+    def fail(point):
         if point == "removed a file of a night":
             msg = "the archive cannot be written"
             raise ArchiveError(msg)
@@ -354,21 +350,21 @@ SIBLING = "100042002"
 Change = Callable[[Merchant], object]
 
 
-def notes(merchant: Merchant) -> str:
+def notes(merchant):
     return "\n".join(spared(merchant).notes)
 
 
-def went(merchant: Merchant) -> int:
+def went(merchant):
     with merchant.environment() as environment, environment.store.reading() as connection:
         return len(all_purged(connection))
 
 
-def add_byte(merchant: Merchant, file: str = "inputs/orders.parquet") -> None:
+def add_byte(merchant, file="inputs/orders.parquet"):
     path = min(night_folder(merchant).glob(file))
     path.write_bytes(path.read_bytes() + b"x")
 
 
-def change_history(merchant: Merchant) -> None:
+def change_history(merchant):
     """Past the program."""
     drop = "DROP TRIGGER IF EXISTS history_no_update"
     merchant.as_owner(
@@ -377,7 +373,7 @@ def change_history(merchant: Merchant) -> None:
     )
 
 
-def hand_out(merchant: Merchant) -> None:
+def hand_out(merchant):
     """A journal of the night, which no books show yet."""
     row = {
         "journal_id": "J1",
@@ -436,7 +432,7 @@ def test_what_happens_while_its_bytes_are_read_keeps_the_night(what, aged, monke
     """Reading a folder holds nobody up who writes: the transaction that lets it go asks again."""
     change, reason = MEANWHILE[what]
 
-    def read_and_changed(*args: Any, **named: Any) -> Iterator[SeenFile]:
+    def read_and_changed(*args, **named):
         monkeypatch.setattr(verify, "look_through", look_through)
         change(aged)
         return look_through(*args, **named)

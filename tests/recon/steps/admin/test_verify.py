@@ -9,7 +9,6 @@ import zipfile
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import openpyxl
 import pytest
@@ -26,7 +25,6 @@ from reports.workbook_io import reading, workbooks
 from tests.recon.steps.conftest import (
     BUSINESS_DATE,
     UNREAD,
-    Merchant,
     archive_of,
     capture,
     checked,
@@ -37,22 +35,22 @@ pytestmark = pytest.mark.xdist_group("verification")
 """They share what takes longer to make than to look at."""
 
 
-def play(merchant: Any) -> None:
+def play(merchant):
     merchant.drop("orders.csv", *(merchant.order(p) for p in merchant.payments("captured")[:3]))
     merchant.night()
 
 
 @pytest.fixture
-def settled(begun: Any) -> Any:
+def settled(begun):
     return begun(play)
 
 
-def _workbook(settled: Any) -> Path:
+def _workbook(settled):
     (path,) = (settled.folder / "reports").glob("*.xlsx")
     return Path(path)
 
 
-def _edit(merchant: Any, *statements: str) -> None:
+def _edit(merchant, *statements):
     path = merchant.sqlite_path
     with closing(sqlite3.connect(path)) as connection, connection:
         for statement in statements:
@@ -74,7 +72,7 @@ def test_a_workbook_lies_where_the_reports_folder_is_now(settled):
     assert "recon workbook" in checked(settled).problems[0]
 
 
-def _without(content: bytes, *, pattern: str, new: str, sheet: str = "sheet2.xml") -> bytes:
+def _without(content, *, pattern, new, sheet="sheet2.xml"):
     target = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(target, "w") as book:
         for name in old.namelist():
@@ -175,19 +173,19 @@ def test_a_night_walks_what_is_new_and_a_person_walks_it_all(settled, change, wo
     assert "does not close" in checked(settled).problems[0]
 
 
-def played(merchant: Merchant) -> None:
+def played(merchant):
     capture(merchant)
     merchant.night(mode=Mode.DRY_RUN)
 
 
-def _flip(folder: Path) -> None:
+def _flip(folder):
     path = folder / "results" / "breaks.parquet"
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 4
     path.write_bytes(content)
 
 
-def _edit_manifest(folder: Path) -> None:
+def _edit_manifest(folder):
     path = folder / "results" / "manifest.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"rules_digest": "0" * 64}))
 

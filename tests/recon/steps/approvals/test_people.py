@@ -1,5 +1,4 @@
 from datetime import datetime, timedelta
-from typing import Any
 
 import pytest
 from sqlalchemy import update
@@ -10,7 +9,7 @@ from recon.steps.night import whole_night as night
 from recon.store.schema import run
 
 
-def _status(merchant: Any) -> list[tuple[str, list[tuple[str, str, int]]]]:
+def _status(merchant):
     with merchant.environment() as environment:
         return [
             (str(run.business_date), [(one.what, one.currency, one.amount) for one in attention])
@@ -18,7 +17,7 @@ def _status(merchant: Any) -> list[tuple[str, list[tuple[str, str, int]]]]:
         ]
 
 
-def test_doubt_comes_before_what_only_waits(merchant: Any) -> None:
+def test_doubt_comes_before_what_only_waits(merchant):
     """Money in doubt stands above instructions that were not sent, with amount and currency."""
     capture = merchant.payments("authorised")[0]
     paid = next(p for p in merchant.payments("captured") if p.currency == "EUR")
@@ -36,7 +35,7 @@ def test_doubt_comes_before_what_only_waits(merchant: Any) -> None:
     assert listed[1][1:] == ("EUR", int(paid.amount.replace(".", "")))
 
 
-def test_a_repeat_waits_for_a_person_with_its_reason(merchant: Any) -> None:
+def test_a_repeat_waits_for_a_person_with_its_reason(merchant):
     """An equal refund from another file is not sent, and the list says which one it repeats."""
     paid = next(p for p in merchant.payments("captured") if p.currency == "EUR")
     refund = merchant.order(paid, status="paid", action="refund", action_amount="1.00")
@@ -53,7 +52,7 @@ def test_a_repeat_waits_for_a_person_with_its_reason(merchant: Any) -> None:
     assert len(merchant.effects()) == 1
 
 
-def test_what_was_sent_cannot_be_withdrawn(merchant: Any) -> None:
+def test_what_was_sent_cannot_be_withdrawn(merchant):
     """An instruction in doubt or settled is past taking back, and an unknown one is named."""
     capture = merchant.payments("authorised")[0]
     merchant.drop("orders.csv", merchant.order(capture, status="paid", action="capture"))
@@ -72,19 +71,19 @@ def test_what_was_sent_cannot_be_withdrawn(merchant: Any) -> None:
 
 
 @pytest.mark.parametrize(("by", "reason"), [("", "why"), ("Ada", " ")])
-def test_a_withdrawal_needs_a_name_and_a_reason(merchant: Any, by: str, reason: str) -> None:
+def test_a_withdrawal_needs_a_name_and_a_reason(merchant, by, reason):
     """Without a name or a reason nothing is withdrawn."""
     with merchant.environment() as environment, pytest.raises(UsageError, match="--as"):
         people.withdraw("i", by=by, reason=reason, environment=environment)
 
 
-def _standing(merchant: Any) -> str:
+def _standing(merchant):
     with merchant.environment() as environment:
         ((run, _),) = people.status(environment)
         return people.status_of(run, environment=environment)
 
 
-def test_a_dead_night_is_told_from_a_working_one(merchant: Any) -> None:
+def test_a_dead_night_is_told_from_a_working_one(merchant):
     """A run whose process is gone is shown as dead with what to do; a living one as working."""
     with (
         merchant.environment() as environment,
@@ -98,7 +97,7 @@ def test_a_dead_night_is_told_from_a_working_one(merchant: Any) -> None:
     assert "start the night again" in _standing(merchant)
 
 
-def test_an_authorisation_that_ends_soon_is_named_first(merchant: Any) -> None:
+def test_an_authorisation_that_ends_soon_is_named_first(merchant):
     """What lapses comes before everything else, with the instant it ends."""
     path = merchant.folder / "config" / "merchants.toml"
     path.write_text(path.read_text() + "auto_approve = false\n")
@@ -117,7 +116,7 @@ def test_an_authorisation_that_ends_soon_is_named_first(merchant: Any) -> None:
     assert not listed[1].lapses
 
 
-def test_a_night_that_holds_refunds_needs_two_people(merchant: Any) -> None:
+def test_a_night_that_holds_refunds_needs_two_people(merchant):
     """A NOT PROVEN night stands on the list with the command that releases it."""
     merchant.night()
     with merchant.environment() as environment:

@@ -1,6 +1,5 @@
 import re
 from datetime import timedelta
-from typing import Any
 
 import pyotp
 import pytest
@@ -9,7 +8,7 @@ from sqlalchemy import text
 
 from recon.model.errors import UsageError
 from recon.steps.approvals import people
-from recon.steps.approvals.verdicts import DoubtDecision, resolve
+from recon.steps.approvals.verdicts import resolve
 from recon.steps.runtime.identity import identify
 from recon.store.money import instruction_rows
 from recon.store.nights import runs
@@ -28,7 +27,7 @@ PAYOUT_MESSAGE = {
 }
 
 
-def receive(merchant: Any, fields: dict[str, str]) -> None:
+def receive(merchant, fields):
     """A message of the gateway, rightly signed, that the receiver keeps."""
     with merchant.environment() as environment:
         receiver = Receiver(environment.settings, store=environment.store, clock=merchant.clock)
@@ -36,14 +35,14 @@ def receive(merchant: Any, fields: dict[str, str]) -> None:
     assert answer.status == 200
 
 
-def attention(merchant: Any) -> Any:
+def attention(merchant):
     """What needs a person after the newest night."""
     with merchant.environment() as environment:
         ((_, found),) = people.status(environment)
     return found
 
 
-def unfinished(merchant: Any, wanted: str) -> Any:
+def unfinished(merchant, wanted):
     """One field of each instruction of the account that is not settled."""
     with merchant.environment() as environment, environment.store.reading() as connection:
         ((run, _),) = people.status(environment)
@@ -54,7 +53,7 @@ def unfinished(merchant: Any, wanted: str) -> Any:
 
 
 @pytest.fixture
-def doubtful_payout(paying_merchant: Any) -> Any:
+def doubtful_payout(paying_merchant):
     """A merchant whose payout got no reply."""
     drop_instructions(paying_merchant, PAYOUT)
     paying_merchant.move_money()
@@ -105,7 +104,7 @@ def test_messages_about_a_payment_stand_beside_the_doubt_of_its_capture(merchant
     assert "payment 7 of 10.00 EUR" in second
 
 
-def shown_message(merchant: Any) -> str:
+def shown_message(merchant):
     """The digest of the one message that stands beside the payout's doubt."""
     (doubt,) = [one for one in attention(merchant) if one.what.startswith("payout")]
     (digest,) = re.findall(r"\(message ([0-9a-f]{12})\)", doubt.next_step)
@@ -122,7 +121,7 @@ def test_a_decision_names_the_message_it_goes_by(doubtful_payout):
     doubtful_payout.wait(hours=1)
     with doubtful_payout.environment() as environment:
 
-        def say(by: str, message: str) -> DoubtDecision:
+        def say(by, message):
             doubtful_payout.now += timedelta(seconds=31)
             code = pyotp.TOTP(SECRETS[by]).at(int(doubtful_payout.now.timestamp()) + 1)
             return resolve(

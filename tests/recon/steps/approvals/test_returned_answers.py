@@ -8,12 +8,10 @@ import pytest
 from openpyxl import load_workbook
 
 from recon.model.errors import SourceUnreadableError, UsageError
-from recon.model.figures import Attention
-from recon.model.resolutions import FROM_CAUSE, THIS_BREAK, WHOLE_CAUSE, Import
-from recon.steps.admin.verify import Verification, verify
+from recon.model.resolutions import FROM_CAUSE, THIS_BREAK, WHOLE_CAUSE
+from recon.steps.admin.verify import verify
 from recon.steps.approvals import people
 from recon.steps.approvals.returned_answers import import_resolutions, listed, sentence_of
-from recon.steps.approvals.sign_off import Night
 from recon.steps.approvals.verdicts import agree_write_off, decisions_taken_back
 from recon.steps.night.report import rebuild, rebuild_answered
 from recon.steps.runtime.identity import identify
@@ -33,34 +31,34 @@ pytestmark = pytest.mark.xdist_group("returned workbooks")
 class Returned:
     """A workbook on somebody's desk: written by a night, opened and filled in."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path):
         self.path = path
         self.book: Any = load_workbook(path)
         self.sheet: Any = self.book["Breaks"]
         self.columns = {cell.value: cell.column for cell in self.sheet[HEADER_ROW]}
 
-    def write(self, title: str, value: object, *, row: int = 0) -> str:
+    def write(self, title, value, *, row=0):
         """Fill one cell of the n-th break; gives its break key."""
         self.sheet.cell(HEADER_ROW + 1 + row, self.columns[title]).value = value
         return self.key(row)
 
-    def cells(self, title: str) -> list[Any]:
+    def cells(self, title):
         """A column of the list."""
         rows = range(HEADER_ROW + 1, self.sheet.max_row + 1)
         return [self.sheet.cell(row, self.columns[title]).value for row in rows]
 
-    def key(self, row: int) -> str:
+    def key(self, row):
         """The break of the n-th row."""
         key = str(self.sheet.cell(HEADER_ROW + 1 + row, self.columns["Key"]).value)
         return key.partition(".")[0]
 
-    def answer(self, resolution: str, *, row: int = 0, comment: str = "seen in the portal") -> str:
+    def answer(self, resolution, *, row=0, comment="seen in the portal"):
         """A whole answer."""
         self.write("Owner", "Jo Hill", row=row)
         self.write("Comment", comment, row=row)
         return self.write("Resolution", resolution, row=row)
 
-    def save(self, name: str = "") -> Path:
+    def save(self, name=""):
         """Saved under the same name, or another."""
         self.path = self.path.with_name(name) if name else self.path
         self.book.save(self.path)
@@ -85,7 +83,7 @@ limit = { EUR = 1, USD = 1, GBP = 1 }
 """
 
 
-def wrong_amounts(merchant: Any) -> None:
+def wrong_amounts(merchant):
     """A night with three orders whose amounts are not what the gateway holds."""
     (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
     paid = merchant.payments("captured")[:3]
@@ -95,24 +93,24 @@ def wrong_amounts(merchant: Any) -> None:
 
 
 @pytest.fixture
-def desk(begun: Any) -> Any:
+def desk(begun):
     """A merchant after that night."""
     return begun(wrong_amounts)
 
 
 @pytest.fixture
-def workbook(desk: Any) -> Path:
+def workbook(desk):
     """What that night wrote."""
     return newest_workbook(desk)
 
 
-def newest_workbook(merchant: Any) -> Path:
+def newest_workbook(merchant):
     """What the last night wrote."""
     written = merchant.folder.joinpath("reports").glob("reconciliation-*.xlsx")
     return max(written, key=lambda path: path.stat().st_mtime_ns)
 
 
-def rebuilt(merchant: Any) -> None:
+def rebuilt(merchant):
     """The night's workbook, written again with the answers."""
     with merchant.environment() as environment:
         with environment.store.reading() as connection:
@@ -120,7 +118,7 @@ def rebuilt(merchant: Any) -> None:
         rebuild(run_id, environment=environment, workbooks=workbooks())
 
 
-def take(merchant: Any, path: Path, *, by: str = "jo") -> Import:
+def take(merchant, path, *, by="jo"):
     """Import a workbook as `jo`."""
     with merchant.environment() as environment:
         person = identify(by, code=None, environment=environment)
@@ -165,7 +163,7 @@ def test_an_answer_to_what_is_no_longer_so_is_refused_and_the_others_are_kept(
 def test_a_write_off_waits_though_the_folder_of_its_night_is_lost(desk, workbook):
     """What needs a person is said without its order; no later night is stopped by it."""
 
-    def waiting() -> list[Attention]:
+    def waiting():
         with desk.environment() as environment:
             ((_, entries),) = people.status(environment)
         return [entry for entry in entries if entry.what == "write-off waits"]
@@ -307,7 +305,7 @@ def test_every_answer_is_signed_by_who_did_not_bring_it(desk, workbook):
     back.answer("Order corrected")
     run_id = take(desk, back.save("answered.xlsx"), by="lee").run_id
 
-    def sign(role: str, name: str) -> Night:
+    def sign(role, name):
         with desk.environment() as environment:
             person = identify(name, code=None, environment=environment)
             return sign_seen(run_id, role=role, person=person, environment=environment)
@@ -381,7 +379,7 @@ def test_a_signed_workbook_that_was_answered_in_its_place_is_told(desk, workbook
         assert "-v2.xlsx: sign it" in told
 
 
-def checked(desk: Any) -> Verification:
+def checked(desk):
     """What `recon verify` finds."""
     with desk.environment() as environment:
         return verify(environment, reading=reading())
@@ -425,7 +423,7 @@ def test_one_answer_covers_every_break_of_its_cause(merchant):
     assert "1 without an answer" in sentence_of(done)
 
 
-def in_minor_units(merchant: Any, *, count: int) -> list[str]:
+def in_minor_units(merchant, *, count):
     """A night with a file in minor units, whose breaks have one cause; their orders, as listed."""
     (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
     paid = [one for one in merchant.payments("captured") if one.currency == "EUR"][:count]

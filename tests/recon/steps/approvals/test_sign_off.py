@@ -2,7 +2,6 @@ import hashlib
 from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 from sqlalchemy import update
@@ -11,7 +10,7 @@ from recon.desk.endorsement import Kind
 from recon.model.errors import OutputError, UsageError
 from recon.model.nights import FINISH
 from recon.model.terms import DIGITS_READ
-from recon.steps.approvals.sign_off import Night, file_to_sign, nights, to_sign
+from recon.steps.approvals.sign_off import file_to_sign, nights, to_sign
 from recon.steps.approvals.verdicts import decisions_taken_back
 from recon.steps.money.gate import stop_sending
 from recon.steps.night.report import Workbooks, rebuild
@@ -39,7 +38,7 @@ role = "reviewer"
 DAY = date(2026, 11, 20)
 
 
-def prove(merchant: Any) -> None:
+def prove(merchant):
     """One night whose breaks are all small."""
     (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
     path = merchant.folder / "config" / "rules.toml"
@@ -48,31 +47,31 @@ def prove(merchant: Any) -> None:
 
 
 @pytest.fixture
-def proven(begun: Any) -> Any:
+def proven(begun):
     """A merchant with one night whose breaks are all small."""
     return begun(prove)
 
 
-def newest(merchant: Any) -> str:
+def newest(merchant):
     """The newest finished run."""
     with merchant.environment() as environment, environment.store.reading() as connection:
         return runs.finished(connection)[-1].run_id
 
 
-def seen_by(merchant: Any, run_id: str) -> str:
+def seen_by(merchant, run_id):
     """SHA-256 of the workbook that lies there now."""
     with merchant.environment() as environment:
         return file_to_sign(run_id, environment=environment)[1]
 
 
-def signed(merchant: Any, run_id: str, *, role: str, name: str, seen: str = "") -> Night:
+def signed(merchant, run_id, *, role, name, seen=""):
     """One signature, of the file that lies there now unless another was looked at."""
     with merchant.environment() as environment:
         person = identify(name, code=None, environment=environment)
         return sign_seen(run_id, role=role, person=person, environment=environment, seen=seen)
 
 
-def listed(merchant: Any, *, days: int = 1) -> list[Night]:
+def listed(merchant, *, days=1):
     """The nights up to the one that ran."""
     with merchant.environment() as environment:
         return nights(DAY - timedelta(days=days - 1), last=DAY, environment=environment)
@@ -118,7 +117,7 @@ def test_a_changed_workbook_cannot_be_signed(proven):
 def test_an_earlier_night_that_ends_after_the_signature_voids_it(proven):
     """What counts is when a night came to its end: it had begun, and stopped, before the name."""
 
-    def full(*_: Any) -> Any:
+    def full(*_):
         raise OSError(28, "No space left on device")
 
     first, earlier = newest(proven), replace(proven.request, business_date=DAY - timedelta(days=1))
@@ -183,9 +182,7 @@ def test_a_name_that_an_old_key_signed_can_be_taken_back(proven, tmp_path):
 
 
 @pytest.mark.parametrize("is_noted", [False, True])
-def test_a_name_that_the_desk_did_not_sign_stands_under_no_night(
-    proven: Any, *, is_noted: bool
-) -> None:
+def test_a_name_that_the_desk_did_not_sign_stands_under_no_night(proven, *, is_noted):
     """A well-formed row without the desk's signature, also where the history was given its link."""
     run_id = newest(proven)
     with proven.environment() as environment, environment.store.writing() as connection:
@@ -206,9 +203,7 @@ def test_a_name_that_the_desk_did_not_sign_stands_under_no_night(
 
 
 @pytest.mark.parametrize("is_forged", [False, True])
-def test_a_name_of_an_old_key_stands_if_the_history_has_it(
-    proven: Any, tmp_path: Path, *, is_forged: bool
-) -> None:
+def test_a_name_of_an_old_key_stands_if_the_history_has_it(proven, tmp_path, *, is_forged):
     """After the desk got a new key, a name that was signed before still stands; a forged one no."""
     proven.variables |= desk_with_keys(tmp_path / "old")
     signed(proven, newest(proven), role="reviewer", name="dan")

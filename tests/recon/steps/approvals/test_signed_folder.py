@@ -7,7 +7,6 @@ import subprocess
 import sys
 from datetime import date
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,7 +14,7 @@ from recon.model.errors import ArchiveError, UsageError
 from recon.steps.admin.evidence import Span, write_evidence
 from recon.steps.admin.verify import verify_night
 from recon.steps.approvals.sign_off import NightToSign, file_to_sign, sign
-from recon.steps.runtime.environment import Environment, named_accounts
+from recon.steps.runtime.environment import named_accounts
 from recon.steps.runtime.identity import identify
 from recon.steps.runtime.night_folder import links
 from recon.store.database.history import links_of
@@ -37,18 +36,18 @@ COMMAND = "from recon.cli import main; raise SystemExit(main())"
 
 
 @pytest.fixture
-def proven(begun: Any) -> Merchant:
+def proven(begun):
     """A merchant with one night whose breaks are all small."""
     merchant: Merchant = begun(prove)
     return merchant
 
 
-def wanted(environment: Environment, run_id: str, *, role: str = "reviewer") -> NightToSign:
+def wanted(environment, run_id, *, role="reviewer"):
     """The file that lies there now, to be signed."""
     return NightToSign(run_id, role, file_to_sign(run_id, environment=environment)[1])
 
 
-def names_under(merchant: Merchant, run_id: str) -> set[str]:
+def names_under(merchant, run_id):
     """The roles that signed, by the database; each has its link and its folder, or none has."""
     with merchant.environment() as environment, environment.store.reading() as connection:
         roles = {*sign_off_rows.signatures(connection, run_id, desk=environment.desk)}
@@ -59,13 +58,13 @@ def names_under(merchant: Merchant, run_id: str) -> set[str]:
     return roles
 
 
-def problems(merchant: Merchant, run_id: str) -> tuple[str, ...]:
+def problems(merchant, run_id):
     """What `recon verify RUN` says."""
     with merchant.environment() as environment:
         return verify_night(environment, name=run_id).problems
 
 
-def evidence(merchant: Merchant, out: Path) -> list[str]:
+def evidence(merchant, out):
     """The faults that `recon verify --copy` names."""
     day = date(2026, 11, 20)
     with merchant.environment() as environment:
@@ -110,7 +109,7 @@ def test_a_process_that_is_killed_signs_nothing(proven, point):
     run_id = newest(proven)
     command = ["sign-off", run_id, "--role", "reviewer", "--as", "dan"]
 
-    def played(**variables: str) -> int:
+    def played(**variables):
         return subprocess.run(
             [sys.executable, "-c", COMMAND, *command],
             env={**os.environ, **proven.variables, **variables},
@@ -149,7 +148,7 @@ def test_a_folder_that_was_changed_is_named(proven, tmp_path, name):
     assert f"signed-reviewer/{name} has" in "".join(evidence(proven, tmp_path / "out"))
 
 
-def answered(merchant: Merchant, *rows: int) -> str:
+def answered(merchant, *rows):
     """Jo answers these breaks of the newest workbook; the run that it is of."""
     back = Returned(newest_workbook(merchant))
     for row in rows:
@@ -178,7 +177,7 @@ def test_what_is_answered_while_somebody_signs_is_looked_at_first(begun):
     merchant: Merchant = begun(wrong_amounts)
     run_id = answered(merchant, 0, 1)
 
-    def beside(content: bytes, **more: Any) -> bytes:
+    def beside(content, **more):
         answered(merchant, 2)
         return signed_bytes(content, **more)
 

@@ -1,6 +1,4 @@
-from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -11,7 +9,6 @@ from recon.model.terms import InstructionState
 from recon.steps.admin.verify import unendorsed, verify
 from recon.steps.approvals.verdicts import decisions_taken_back, release, resolve
 from recon.steps.money.gate import gate_of
-from recon.steps.runtime.environment import Environment
 from recon.steps.runtime.identity import identify
 from recon.store.money import case_rows, instruction_rows
 from recon.store.nights import runs
@@ -33,7 +30,7 @@ role = "reviewer"
 SEEN = "seen in the portal under T-4711"
 
 
-def doubt(merchant: Any) -> None:
+def doubt(merchant):
     """One refund whose answer never came."""
     (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
     one = next(each for each in merchant.payments("captured") if each.currency == "EUR")
@@ -44,26 +41,26 @@ def doubt(merchant: Any) -> None:
 
 
 @pytest.fixture
-def doubtful(begun: Any) -> Any:
+def doubtful(begun):
     """A merchant with one refund whose answer never came."""
     return begun(doubt)
 
 
 @pytest.fixture
-def environment(doubtful: Any) -> Iterator[Environment]:
+def environment(doubtful):
     """The open environment of that merchant."""
     with doubtful.environment() as opened:
         yield opened
 
 
-def the_doubt(environment: Environment) -> str:
+def the_doubt(environment):
     """The id of the one instruction."""
     with environment.store.reading() as connection:
         (found,) = instruction_rows.find(connection, state=tuple(InstructionState))
     return found.instruction_id
 
 
-def say(name: str, verdict: str, environment: Environment) -> bool:
+def say(name, verdict, environment):
     """One person's verdict on the doubt."""
     person = identify(name, code=None, environment=environment)
     return resolve(the_doubt(environment), verdict=verdict, evidence=SEEN, person=person).decided
@@ -136,7 +133,7 @@ BOTH_REVIEW = BEN_REVIEWS.replace('Berg"', 'Berg"\nrole = "reviewer"') + (
 EXPLAINED = "the missing row is explained"
 
 
-def not_proven(merchant: Any) -> str:
+def not_proven(merchant):
     """The run of a night that is NOT PROVEN."""
     (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
     merchant.night()
@@ -146,14 +143,14 @@ def not_proven(merchant: Any) -> str:
     return str(night.run_id)
 
 
-def lift(name: str, run_id: str, merchant: Any) -> bool:
+def lift(name, run_id, merchant):
     """One person releases the night; True when it was the second word."""
     with merchant.environment() as environment:
         person = identify(name, code=None, environment=environment)
         return release(run_id, reason=EXPLAINED, person=person)
 
 
-def held_because(run_id: str, merchant: Any) -> str:
+def held_because(run_id, merchant):
     """Why the gate would hold refunds now."""
     with merchant.environment() as environment:
         with environment.store.reading() as connection:

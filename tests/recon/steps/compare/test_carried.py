@@ -3,26 +3,21 @@ import os
 import random
 import shutil
 from collections import Counter
-from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime
-from pathlib import Path
 
 import pytest
 
-from recon.matching.breaks.result import Reconciliation
 from recon.model.errors import SourceMissingError, SourceUnreadableError, UsageError
-from recon.model.figures import NightFigures
 from recon.model.money import format_minor_units
 from recon.steps.compare.plain_files import (
     PlainFilesRequest,
-    WriteWorkbook,
     read_earlier_run,
     reconcile_files,
 )
 from recon.steps.compare.result_files import SUMMARY
 from tests.proving import failed
-from tests.recon.matching.cash.truth import MERCHANT, Found, Row, Truth, truth_of
+from tests.recon.matching.cash.truth import MERCHANT, Found, Row, truth_of
 
 NOW = datetime(2026, 11, 28, 1, tzinfo=UTC)
 MONTHS = int(os.environ.get("FEES_SEEDS", "5"))
@@ -53,7 +48,7 @@ DAYS = {
 Files = dict[str, list[Row]]
 
 
-def cell(row: Row, name: str) -> str:
+def cell(row, name):
     """What a file has of a value; an amount that is a text stands as it is."""
     value = row.get(name, "")
     if name in AMOUNTS and isinstance(value, int):
@@ -61,7 +56,7 @@ def cell(row: Row, name: str) -> str:
     return str(value)
 
 
-def write(rows: Iterable[Row], *, kind: str, path: Path) -> Path:
+def write(rows, *, kind, path):
     """One CSV file."""
     names = ("merchant_id", "account_id", *KINDS[kind])
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -72,23 +67,23 @@ def write(rows: Iterable[Row], *, kind: str, path: Path) -> Path:
     return path
 
 
-def write_nothing(figures: NightFigures, place: Path) -> Path:
+def write_nothing(figures, place):
     """A workbook of one line."""
     place.write_text(figures.verdict)
     return place
 
 
 def run(
-    folder: Path,
-    files: Files,
+    folder,
+    files,
     *,
-    as_of: str = END,
-    previous: Path | None = None,
-    rules: str = "",
-    bank: tuple[Path, ...] = (),
-    exports: Sequence[list[Row]] = (),
-    write_workbook: WriteWorkbook = write_nothing,
-) -> Reconciliation:
+    as_of=END,
+    previous=None,
+    rules="",
+    bank=(),
+    exports=(),
+    write_workbook=write_nothing,
+):
     """Reconcile the rows of each kind that is given; the folder `out` has the result.
 
     `exports` are settlement files beside that one.
@@ -118,10 +113,10 @@ def run(
     return reconcile_files(asked, clock=lambda: NOW, write_workbook=write_workbook)
 
 
-def until(files: Files, day: str) -> tuple[Files, Files]:
+def until(files, day):
     """What happened up to a day, and after it."""
 
-    def is_early(row: Row, kind: str) -> bool:
+    def is_early(row, kind):
         return str(row[DAYS[kind]]).replace("-", "")[:8] <= day.replace("-", "")
 
     parts = [
@@ -134,14 +129,14 @@ def until(files: Files, day: str) -> tuple[Files, Files]:
     return parts[0], parts[1]
 
 
-def found(result: Reconciliation) -> Counter[Found]:
+def found(result):
     """Every break of the result."""
     names = ("code", "break_id", "effect_ledger", "exposure", "flags")
     rows = zip(*(result.breaks[name].tolist() for name in names), strict=True)
     return Counter(Found(*row) for row in rows)
 
 
-def unreadable(truth: Truth) -> list[Row]:
+def unreadable(truth):
     """A line that cannot be read, for each batch that has one."""
     return [
         {
@@ -203,7 +198,7 @@ def test_exports_that_overlap_are_the_one_export_of_all_their_lines(seed, tmp_pa
         assert found(result) == Counter(truth.key), truth.told
 
 
-def month(number: int, *, with_ledger: bool = True) -> Files:
+def month(number, *, with_ledger=True):
     """A month of one payment a day, each with a fee of 1.00, booked the next day, and a payout."""
     rows: Files = {kind: [] for kind in KINDS}
     for day in (5, 6, 7, 8):
@@ -352,7 +347,7 @@ def test_lines_and_entries_are_handed_on_where_a_run_has_none(tmp_path):
 
 
 @pytest.fixture(scope="module")
-def ran_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def ran_once(tmp_path_factory):
     """October and its results."""
     folder = tmp_path_factory.mktemp("october")
     run(folder, month(10), as_of="2026-10-31")

@@ -4,17 +4,12 @@ import csv
 import os
 import random
 from collections import Counter
-from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
-from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
-from recon.matching.breaks.result import Reconciliation
-from recon.matching.frames.bank_sources import BankSource
-from recon.model.figures import NightFigures
 from recon.steps.compare.plain_files import read_earlier_run
 from tests.recon.files.bank_documents import IBAN
 from tests.recon.matching.bank.cases import booked
@@ -43,20 +38,13 @@ ENDS = "2026-10-16"
 """A day on which everything of the month is due at the bank."""
 
 
-def entry(amount: int, text: str = "", *, who: str = "Gateway Ltd", on: str) -> dict[str, str]:
+def entry(amount, text="", *, who="Gateway Ltd", on):
     """One entry, in cents."""
     told = {"amount": f"{amount / 100:.2f}", "text": text, "counterparty": who}
     return {**told, "booked_on": on, "value_on": on}
 
 
-def statement(
-    path: Path,
-    number: int,
-    *entries: Mapping[str, str],
-    days: tuple[str, str],
-    opening: int = 0,
-    iban: str = IBAN,
-) -> Path:
+def statement(path, number, *entries, days, opening=0, iban=IBAN):
     """A statement as CSV; amounts in cents."""
     closing = opening + sum(round(float(one["amount"]) * 100) for one in entries)
     head = {"iban": iban, "statement_no": str(number), "from_date": days[0], "to_date": days[1]}
@@ -70,31 +58,31 @@ def statement(
     return path
 
 
-def came(day: str, *, on: str, number: int = 10) -> dict[str, str]:
+def came(day, *, on, number=10):
     """The payout of a day of `month` at the bank."""
     return entry(4900, f"B{number}{int(day)}", on=on)
 
 
-def of_bank(result: Reconciliation) -> list[tuple[str, str, int]]:
+def of_bank(result):
     """Code, id and effect of every break of the bank."""
     breaks = result.breaks[result.breaks["effect_bank"].notna()]
     names = ("code", "break_id", "effect_bank")
     return sorted(zip(*(breaks[name].tolist() for name in names), strict=True))
 
 
-def at_bank(result: Reconciliation) -> dict[str, str]:
+def at_bank(result):
     """Batch -> what became of it at the bank."""
     paid = result.bank["paid"]
     return dict(zip(paid["batch_id"].tolist(), paid["state"].tolist(), strict=True))
 
 
-def statements_of(out: Path) -> BankSource:
+def statements_of(out):
     """What the run of a folder handed on of banks."""
     bank = read_earlier_run(out).bank
     return bank.source
 
 
-def two_statements(folder: Path, *, lacks: str = "", canary: str = "") -> list[Path]:
+def two_statements(folder, *, lacks="", canary=""):
     """The month in two statements, one payout left out; entries of other people among them."""
     folder.mkdir(parents=True, exist_ok=True)
     early = [came(day, on=f"2026-10-{day}") for day in DAYS[:2] if day != lacks]
@@ -106,9 +94,7 @@ def two_statements(folder: Path, *, lacks: str = "", canary: str = "") -> list[P
     return [first, statement(folder / "two.csv", 2, *late, days=days, opening=opening)]
 
 
-def both_runs(
-    folder: Path, statements: Sequence[Path], *, files: Files | None = None
-) -> tuple[Reconciliation, Reconciliation]:
+def both_runs(folder, statements, *, files=None):
     """A run with each statement, the second behind the first and without new lines."""
     files = month(10) if files is None else files
     first = run(folder / "first", files, as_of="2026-10-06", rules=RULES, bank=(statements[0],))
@@ -158,7 +144,7 @@ def test_without_a_statement_a_run_says_up_to_which_day_it_is_covered(tmp_path):
     assert of_bank(second) == []
     notes: list[str] = []
 
-    def keep(figures: NightFigures, place: Path) -> Path:
+    def keep(figures, place):
         notes.extend(figures.notes)
         return write_nothing(figures, place)
 

@@ -3,7 +3,6 @@
 import csv
 import io
 from datetime import UTC, datetime
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -32,7 +31,7 @@ ROWS = st.lists(
 )
 
 
-def frame_of(rows: list[tuple[Any, ...]]) -> pd.DataFrame:
+def frame_of(rows):
     """The rows with the types that a result has."""
     columns = dict(zip(COLUMNS, zip(*rows, strict=True), strict=True)) if rows else {}
     kinds = ("str", "Int64", "str", "Int64", "datetime64[us, UTC]", "str")
@@ -40,7 +39,7 @@ def frame_of(rows: list[tuple[Any, ...]]) -> pd.DataFrame:
     return pd.DataFrame({n: pd.Series(columns.get(n, ()), dtype=kind) for n, kind in pairs})
 
 
-def written(rows: list[tuple[Any, ...]]) -> str:
+def written(rows):
     """The rows cell by cell."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")

@@ -17,7 +17,7 @@ from recon.model.nights import Mode
 from recon.model.terms import Verdict
 from recon.proof.night_tables import FRAMES
 from recon.steps.compare import in_buckets
-from recon.steps.compare.in_buckets import BucketDone, BucketOfNight, do_bucket, write_files
+from recon.steps.compare.in_buckets import do_bucket, write_files
 from recon.steps.compare.reconcile import reconcile
 from recon.steps.files.incomplete import NO_ANSWER, missing_sources
 from recon.steps.runtime.night_folder import (
@@ -36,34 +36,31 @@ from tests.recon.steps.compare.test_selection import (
     settled,
     with_ledger,
 )
-from tests.recon.steps.conftest import Merchant
 from tests.recon.steps.files.test_settlement_files import line, send
 from tests.recon.steps.in_parts import ORDERS_PER_PART, compared_twice, with_orders
 from tests.recon.steps.large_nights import many, sealed
 
-Runs = list[str]
-
 
 @pytest.fixture
-def both(monkeypatch: pytest.MonkeyPatch) -> Runs:
+def both(monkeypatch):
     """The runs that were compared as a whole and in parts, each held against the other."""
     return compared_twice(monkeypatch)
 
 
 @pytest.fixture
-def in_three(monkeypatch: pytest.MonkeyPatch) -> Runs:
+def in_three(monkeypatch):
     """The same of three parts, where other processes begin for them."""
     return compared_twice(monkeypatch, orders_per_part=12)
 
 
-def filed(merchant: Merchant) -> None:
+def filed(merchant):
     """Orders of one day, of which one says another amount than its payment."""
     first, *others = merchant.payments("captured")
     rows = [merchant.order(first, amount="12.00"), *(merchant.order(one) for one in others)]
     merchant.drop("orders.csv", *rows)
 
 
-def with_setting(merchant: Merchant, text: str, *, file: str = "cluster.toml") -> None:
+def with_setting(merchant, text, *, file="cluster.toml"):
     """Lines more in the merchant's configuration."""
     path = Path(merchant.variables["RECON_CONFIG_DIR"]) / file
     path.write_text((path.read_text() if path.exists() else "") + text)
@@ -142,7 +139,7 @@ def test_other_processes_do_the_parts_to_the_byte(merchant, in_three):
     assert len(in_three) == 1
 
 
-def killed_once(part: BucketOfNight, *, mark: str) -> BucketDone:
+def killed_once(part, *, mark):
     """Ends its process over the second part, the first time; then it is done as ever."""
     path = Path(mark)
     if part.within.number == 2 and not path.exists():
@@ -215,7 +212,7 @@ def test_a_night_that_was_killed_among_its_parts_comes_to_the_same(merchant, mon
     with_orders(monkeypatch, ORDERS_PER_PART)
     passed = Counter[str]()
 
-    def crash_point(name: str) -> None:
+    def crash_point(name):
         passed[name] += 1
         if (name, passed[name]) == at:
             raise Killed

@@ -2,14 +2,11 @@
 
 from datetime import UTC, datetime
 from decimal import Decimal
-from pathlib import Path
-from typing import Any
 
 import pytest
 from sqlalchemy import insert, select, update
 
 from recon.model.errors import UsageError
-from recon.model.figures import NightFigures
 from recon.model.money import Money
 from recon.model.resolutions import WRITE_OFF
 from recon.month.journal_exports import WRITTEN_OFF, HandOut, export_of_night, journals_out
@@ -37,14 +34,14 @@ pytestmark = pytest.mark.xdist_group("journals of a night")
 """They begin with one night, which is played once."""
 
 
-def handed_out(merchant: Any, run_id: str, *, out: Path, again: tuple[str, ...] = ()) -> Any:
+def handed_out(merchant, run_id, *, out, again=()):
     """`recon journals --out`."""
     with merchant.environment() as environment:
         wanted = HandOut(out, again=again)
         return export_of_night(run_id, wanted=wanted, environment=environment)
 
 
-def figures_of_newest(merchant: Any) -> NightFigures:
+def figures_of_newest(merchant):
     """What the workbook of the newest night shows."""
     run_id = newest(merchant).run_id
     with merchant.environment() as environment:
@@ -56,7 +53,7 @@ def figures_of_newest(merchant: Any) -> NightFigures:
         return figures_of(run, result=result, environment=environment)
 
 
-def proposed(merchant: Any, run_id: str) -> tuple[Any, dict[str, str], list[Any]]:
+def proposed(merchant, run_id):
     """The journals of a run, the state of those handed out, and its totals T14."""
     with merchant.environment() as environment, environment.store.reading() as connection:
         result = StoredResult(connection, run_id, environment).whole()
@@ -64,14 +61,14 @@ def proposed(merchant: Any, run_id: str) -> tuple[Any, dict[str, str], list[Any]
         return result, states, [one for one in result.control_totals if one.id == "T14"]
 
 
-def book(merchant: Any, payment: Any) -> None:
+def book(merchant, payment):
     """The ledger learns of the capture."""
     with (merchant.folder / "ledger.csv").open("a") as ledger:
         cells = ["L1", "100042", "100042001", payment.order_no, "capture", payment.currency]
         ledger.write(",".join([*cells, payment.amount, payment.ordered_at]) + "\n")
 
 
-def ask_write_off(merchant: Any, break_id: str, *, run_id: str, agreed_by: str = "") -> None:
+def ask_write_off(merchant, break_id, *, run_id, agreed_by=""):
     """A person asks for it in the workbook; with a second name it is agreed."""
     answer = {
         **{column.name: "" for column in break_answer.columns if column.name != "answer_id"},
@@ -93,7 +90,7 @@ def ask_write_off(merchant: Any, break_id: str, *, run_id: str, agreed_by: str =
         connection.execute(insert(break_answer).values(answer))
 
 
-def without_booking(merchant: Any) -> None:
+def without_booking(merchant):
     """One captured payment that the ledger lacks, and the first night over it."""
     path = merchant.folder / "config" / "rules.toml"
     path.write_text(path.read_text() + RULES)
@@ -102,7 +99,7 @@ def without_booking(merchant: Any) -> None:
 
 
 @pytest.fixture
-def unbooked(begun: Any) -> tuple[Any, Any]:
+def unbooked(begun):
     """A merchant after that night, and the payment."""
     merchant = begun(without_booking)
     return merchant, merchant.payments("captured")[0]

@@ -5,14 +5,12 @@ import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from recon.model.figures import NightFigures
 from recon.model.terms import Verdict
 from recon.proof import totals_in_sql
 from recon.proof.totals_in_sql import in_file
@@ -24,13 +22,12 @@ from reports.workbook_io import workbooks
 from tests.recon.steps.conftest import (
     ACCOUNT,
     MERCHANT,
-    Merchant,
     capture,
     run_folder,
 )
 
 
-def totals_of(merchant: Merchant, run_id: str) -> dict[tuple[str, str], Any]:
+def totals_of(merchant, run_id):
     """The control totals of a run by number and name; of several under one name one that fails."""
     with merchant.environment() as environment, environment.store.reading() as connection:
         totals = sorted(results.load_totals(connection, run_id), key=lambda one: not one.passed)
@@ -62,7 +59,7 @@ def test_sheets_that_a_wrong_statement_finds_wrong_are_not_proven(merchant, monk
     """SQL that says another figure than the sheets is no proof, whichever of them is right."""
     read = totals_in_sql._text
 
-    def text(name: str) -> str:
+    def text(name):
         return read(name).replace("'break', currency, 1,", "'break', currency, 2,")
 
     monkeypatch.setattr(totals_in_sql, "_text", text)
@@ -77,7 +74,7 @@ def test_sheets_that_a_wrong_statement_finds_wrong_are_not_proven(merchant, monk
 
 
 @pytest.fixture
-def long_night(merchant: Merchant) -> Merchant:
+def long_night(merchant):
     """A merchant of whose matches a sheet takes one row, and the night has more."""
     with (merchant.folder / "config" / "merchants.toml").open("a") as table:
         table.write("workbook = { matched_rows_max = 1, matched_rows_shown = 1 }\n")
@@ -114,7 +111,7 @@ def test_a_file_that_the_workbook_names_wrongly_is_not_proven(long_night, wrong)
     """Another hash or number of rows on Assurance than the night sealed."""
     honest = workbooks()
 
-    def write(figures: NightFigures, path: Path) -> Path:
+    def write(figures, path):
         files = {
             section: replace(file, **wrong) if section == "match" else file
             for section, file in figures.list_files.items()
@@ -154,7 +151,7 @@ def test_a_night_whose_proof_died_after_money_is_not_proven_until_it_is_run_agai
     assert [row["operation"] for row in merchant.effects()] == ["capture"]
 
 
-def verdict_by_hand(folder: Path) -> tuple[list[Any], str]:
+def verdict_by_hand(folder):
     """What somebody reads who has the folder and DuckDB, and nothing of ours."""
     script = (folder / "proof" / "verify.sql").read_text(encoding="utf-8")
     before = Path.cwd()
@@ -177,7 +174,7 @@ def test_a_night_of_which_a_total_fails_is_not_proven(merchant, monkeypatch):
     """One side of one total that is another figure, and the verdict says so by its name."""
     read = totals_in_sql._text
 
-    def text(name: str) -> str:
+    def text(name):
         found = read(name)
         if name != "T04_items.sql":
             return found

@@ -2,11 +2,9 @@ import hashlib
 import json
 import random
 import shutil
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,7 +14,6 @@ from recon.matching.breaks.result import (
     MATCH_COLUMNS,
     PENDING_COLUMNS,
     UNVERIFIED_COLUMNS,
-    Reconciliation,
 )
 from recon.model.errors import (
     ConfigurationError,
@@ -30,7 +27,6 @@ from recon.model.terms import Verdict
 from recon.proof import engine
 from recon.steps.compare import result_files
 from recon.steps.compare.plain_files import PlainFilesRequest, read_earlier_run, reconcile_files
-from recon.steps.compare.sheets_proven import SheetTotals
 from reports.workbook_io import workbooks
 from tests.proving import failed, losing_a_break
 
@@ -67,7 +63,7 @@ NOW = datetime(2026, 11, 21, 1, tzinfo=UTC)
 BROKEN_DISK = OSError(28, "No space left on device")
 
 
-def request(folder: Path, **changes: object) -> PlainFilesRequest:
+def request(folder, **changes):
     """The files above, in a folder, and where their results go."""
     texts = {"orders": ORDERS, "gateway": GATEWAY, "ledger": LEDGER}
     for name, text in texts.items():
@@ -79,13 +75,13 @@ def request(folder: Path, **changes: object) -> PlainFilesRequest:
     return PlainFilesRequest(**named)  # type: ignore[arg-type]  # changes are of its own fields
 
 
-def write_nothing(figures: NightFigures, place: Path) -> Path:
+def write_nothing(figures, place):
     """A workbook of one line."""
     place.write_text(figures.verdict)
     return place
 
 
-def run(asked: PlainFilesRequest) -> Reconciliation:
+def run(asked):
     """Reconcile with the real engine."""
     return reconcile_files(asked, clock=lambda: NOW, write_workbook=write_nothing)
 
@@ -103,7 +99,7 @@ def test_the_workbook_is_read_back_against_what_is_published(tmp_path, *, is_tru
     """A workbook that shows a break less makes the run NOT PROVEN by T13, in summary.json too."""
     made = workbooks()
 
-    def drawn(figures: NightFigures, place: Path) -> Path:
+    def drawn(figures, place):
         shown = figures.breaks if is_true else figures.breaks.iloc[1:]
         return made.write(replace(figures, breaks=shown), place)
 
@@ -130,11 +126,11 @@ def test_a_run_into_a_used_folder_reads_back_the_workbook_of_its_own(tmp_path):
     made = workbooks()
     read: list[str] = []
 
-    def totals(path: Path, **beside: Any) -> SheetTotals:
+    def totals(path, **beside):
         read.append(path.name)
         return made.totals(path, **beside)
 
-    def again() -> Verdict:
+    def again():
         return reconcile_files(
             request(tmp_path), clock=lambda: NOW, write_workbook=made.write, sheet_totals=totals
         ).verdict
@@ -176,7 +172,7 @@ def test_a_failing_read_back_removes_nothing_of_an_earlier_run(tmp_path, *, is_e
 
 
 @pytest.fixture(scope="module")
-def run_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def run_once(tmp_path_factory):
     """The files above and their results."""
     folder = tmp_path_factory.mktemp("plain")
     run(request(folder))
@@ -184,13 +180,13 @@ def run_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def ran(run_once: Path, tmp_path: Path) -> Path:
+def ran(run_once, tmp_path):
     """A copy of them, to do with as a test likes."""
     shutil.copytree(run_once, tmp_path, dirs_exist_ok=True)
     return tmp_path
 
 
-def contents(folder: Path) -> dict[str, str]:
+def contents(folder):
     """Every file of a folder."""
     return {path.name: path.read_text("latin-1") for path in folder.rglob("*.*")}
 
@@ -214,7 +210,7 @@ def test_the_figures_name_the_file_of_all_matches_as_it_is_published(tmp_path):
     """A large night's workbook names matches.csv by the SHA-256 that it has in its place."""
     seen: list[NightFigures] = []
 
-    def drawn(figures: NightFigures, place: Path) -> Path:
+    def drawn(figures, place):
         seen.append(figures)
         return place
 
@@ -229,7 +225,7 @@ def test_the_figures_name_the_file_of_all_matches_as_it_is_published(tmp_path):
     assert file.size_bytes == len(content)
 
 
-def charged_back(out: Path) -> list[str]:
+def charged_back(out):
     """The orders that the run of a folder saw as charged back."""
     previous = read_earlier_run(out).previous
     return [*previous.chargebacks["order_no"]]
@@ -276,10 +272,10 @@ def test_a_failure_keeps_the_files_of_an_earlier_run(ran, monkeypatch, failing):
     before = contents(ran / "out")
     (ran / "orders.csv").write_text(ORDERS.replace("A1", "B1"))
 
-    def broken(*_: object) -> Path:
+    def broken(*_):
         raise BROKEN_DISK
 
-    def broken_rows(*_: object, **__: object) -> Iterator[bytes]:
+    def broken_rows(*_, **__):
         yield b"half a file"
         raise BROKEN_DISK
 
@@ -324,7 +320,7 @@ def test_a_line_that_nobody_could_read_is_not_forgotten_the_next_day(tmp_path, *
     settlement, second = (tmp_path / "settlement.csv",), tmp_path / "second"
     told: list[str] = []
 
-    def noted(figures: NightFigures, place: Path) -> Path:
+    def noted(figures, place):
         told.extend(figures.notes)
         return write_nothing(figures, place)
 
@@ -344,7 +340,7 @@ def test_a_run_that_ends_while_its_files_get_their_names_is_no_run_before_anothe
     (tmp_path / "orders.csv").write_text(ORDERS.replace("10.00", "11.00"))
     whole, names = Path.replace, list[str]()
 
-    def ending(path: Path, target: Path) -> Path:
+    def ending(path, target):
         if target.parent == tmp_path / "out":
             if names:
                 raise BROKEN_DISK

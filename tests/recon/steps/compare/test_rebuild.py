@@ -1,6 +1,3 @@
-from pathlib import Path
-from typing import Any
-
 import pytest
 from sqlalchemy import delete
 
@@ -9,7 +6,7 @@ from recon.model.errors import ArchiveBrokenError, InputsGoneError
 from recon.model.nights import Mode
 from recon.model.terms import Verdict
 from recon.steps.compare import rebuild
-from recon.steps.compare.rebuild import Rebuilt, rebuild_night, rebuilt, run_named
+from recon.steps.compare.rebuild import rebuild_night, rebuilt, run_named
 from recon.steps.compare.result_files import SUMMARY
 from recon.store.nights import runs
 from recon.store.schema import (
@@ -22,13 +19,13 @@ from tests.proving import losing_a_break
 from tests.recon.steps.compare.written_night import newest
 
 
-def again(merchant: Any, name: str, *, out: Path | None = None) -> Rebuilt:
+def again(merchant, name, *, out=None):
     """A night compared again."""
     with merchant.environment() as environment:
         return rebuild_night(name, out=out, environment=environment)
 
 
-def other_rules(merchant: Any, text: str) -> None:
+def other_rules(merchant, text):
     """Rules with something added."""
     path = merchant.folder / "config" / "rules.toml"
     path.write_text(path.read_text() + text)

@@ -1,14 +1,13 @@
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
 from recon.archive.schemas import SCHEMAS
-from recon.archive.step_folder import Manifest, sealed_step
+from recon.archive.step_folder import sealed_step
 from recon.model.errors import ArchiveBrokenError, UsageError
-from recon.model.nights import FINISH, Mode, StepSummary
+from recon.model.nights import FINISH, Mode
 from recon.model.terms import Verdict
 from recon.sandbox import SandboxOptions
 from recon.steps.compare.rebuild import run_named
@@ -17,7 +16,6 @@ from recon.steps.night import whole_night
 from recon.steps.runtime.night_folder import bind, write_ledger
 from tests.recon.steps.conftest import (
     ON_POSTGRESQL,
-    Merchant,
     archive_of,
     capture,
     checked,
@@ -28,7 +26,7 @@ from tests.recon.steps.conftest import (
 from tests.recon.steps.night.test_sealed_settle import entries
 
 
-def manifest_of_step(merchant: Merchant, step: str) -> Manifest:
+def manifest_of_step(merchant, step):
     """Of the newest night."""
     folder = run_folder(merchant)
     storage = archive_of(merchant)
@@ -36,7 +34,7 @@ def manifest_of_step(merchant: Merchant, step: str) -> Manifest:
     return sealed.manifest
 
 
-def files_of(merchant: Merchant, step: str) -> set[str]:
+def files_of(merchant, step):
     """Of a step of the newest night."""
     return {entry.name for entry in manifest_of_step(merchant, step).files}
 
@@ -71,7 +69,7 @@ def test_a_stopped_night_is_compared_as_it_was_chosen_or_not_at_all(merchant, ch
     capture(merchant)
     how = {"workbooks": plain_workbooks()}
 
-    def stop(summary: StepSummary) -> None:
+    def stop(summary):
         if summary.step == "query again":
             raise _StoppedError
 
@@ -109,7 +107,7 @@ OLD = BOOKED.format(
 )
 
 
-def book(merchant: Merchant, *, more: str = "") -> None:
+def book(merchant, *, more=""):
     """Two captures of the window in the ledger, and orders for them."""
     captured = merchant.payments("captured")[:2]
     merchant.drop("orders.csv", *(merchant.order(each) for each in captured))
@@ -127,7 +125,7 @@ def book(merchant: Merchant, *, more: str = "") -> None:
         ledger.write("".join(rows) + more)
 
 
-def compared_entries(merchant: Merchant) -> int:
+def compared_entries(merchant):
     """How many entries the newest night compared, as its folder has them."""
     with merchant.environment() as environment, environment.store.reading() as connection:
         run = run_named(connection, "2026-11-20")
@@ -171,7 +169,7 @@ def test_books_that_were_read_anew_say_nothing_of_inputs_sealed_before(merchant)
 
 
 @pytest.fixture
-def on_postgresql(tmp_path: Path, migrated_postgresql_url: str) -> Iterator[Merchant]:
+def on_postgresql(tmp_path, migrated_postgresql_url):
     """The same merchant on PostgreSQL."""
     folder = tmp_path / "postgresql"
     folder.mkdir()

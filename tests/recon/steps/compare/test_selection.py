@@ -1,7 +1,6 @@
 """What is sealed table by table is, byte for byte, what all sources at once would give."""
 
 import csv
-from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -11,7 +10,7 @@ import pyarrow as pa
 from recon.archive.schemas import SCHEMAS
 from recon.archive.step_folder import Rows
 from recon.instructions.queries import KeyAnswers
-from recon.matching.frames.sources import SETTLEMENT_COLUMNS, Sources, frame_of
+from recon.matching.frames.sources import SETTLEMENT_COLUMNS, frame_of
 from recon.model.terms import KeyAnswer, SourceFile, SourceKind
 from recon.model.uptime import NEVER_READ
 from recon.proof.night_tables import SETTLEMENT, TARIFFS
@@ -26,15 +25,13 @@ from recon.steps.compare.stored_sources import (
 )
 from recon.steps.night import whole_night as night
 from recon.steps.runtime import shown_answers
-from recon.steps.runtime.environment import Environment
 from recon.steps.runtime.night_folder import StoredLedger, bind, storages_of, write_ledger
 from recon.steps.runtime.shown_answers import Moment, reply_rows
 from recon.steps.runtime.window import NOTHING_BEFORE
 from recon.store.nights import runs
 from recon.store.nights.answer_parts import BASELINE
-from recon.store.nights.runs import Run
 from recon.store.nights.settlement_rows import AskedFor
-from tests.recon.steps.conftest import ORDER_HEADER, Merchant
+from tests.recon.steps.conftest import ORDER_HEADER
 from tests.recon.steps.files.test_settlement_files import declare, line, place, send
 from tests.recon.steps.large_nights import AT, peak_bytes, peak_bytes_of_objects
 from tests.recon.store.stored_files import keep_lines
@@ -58,14 +55,14 @@ BYTES_AN_ORDER = 340
 sources at once hold 460."""
 
 
-def plain(merchant: Merchant) -> None:
+def plain(merchant):
     """Orders of two files, one of them sent anew; books of the window."""
     paid = merchant.payments("captured")
     merchant.drop("first.csv", *map(merchant.order, paid[5:1:-1]))
     merchant.drop("second.csv", merchant.order(paid[0]), merchant.order(paid[3], amount="1.00"))
 
 
-def older(merchant: Merchant) -> None:
+def older(merchant):
     """Orders and entries from before the window, some of which are asked about."""
     plain(merchant)
     first, second = merchant.payments("captured")[6:8]
@@ -80,7 +77,7 @@ def older(merchant: Merchant) -> None:
     )
 
 
-def settled(merchant: Merchant) -> None:
+def settled(merchant):
     """Lines of the gateway, and payouts of the ledger: named, of the window, of a batch before."""
     place(merchant).mkdir()
     declare(merchant)
@@ -98,7 +95,7 @@ def settled(merchant: Merchant) -> None:
     )
 
 
-def priced(merchant: Merchant) -> None:
+def priced(merchant):
     """Lines that tell what a contract with months goes by, some of them from before the window."""
     settled(merchant)
     (merchant.folder / "config" / "fees.toml").write_text(MONTHS)
@@ -118,7 +115,7 @@ def priced(merchant: Merchant) -> None:
     send(merchant, "S2.csv", line(third, brand="visa", batch_id="S2"))
 
 
-def opened(merchant: Merchant) -> None:
+def opened(merchant):
     """Payments from before the opening date of which nobody knows anything, as booked by hand."""
     older(merchant)
     path = merchant.folder / "config" / "rules.toml"
@@ -134,7 +131,7 @@ def opened(merchant: Merchant) -> None:
     )
 
 
-def opened_and_settled(merchant: Merchant) -> None:
+def opened_and_settled(merchant):
     """The same with lines that name them, and tell what a contract goes by."""
     priced(merchant)
     opened(merchant)
@@ -149,7 +146,7 @@ def opened_and_settled(merchant: Merchant) -> None:
     )
 
 
-def with_ledger(merchant: Merchant, *entries: tuple[str, str, str, str, str]) -> None:
+def with_ledger(merchant, *entries):
     """Add entries (number, order, type, amount, instant) and one of another account."""
     path = merchant.folder / "ledger.csv"
     names = path.read_text().splitlines()[0].split(",")
@@ -168,7 +165,7 @@ def test_orders_are_sealed_in_the_room_of_their_file_and_of_nothing_beside(merch
     assert many - few < BYTES_AN_ORDER * 60_000
 
 
-def sealed_bytes(merchant: Merchant, *, orders: int) -> int:
+def sealed_bytes(merchant, *, orders):
     """What Arrow holds at most while a night of so many orders seals what it read."""
     with ingested(merchant, orders=orders) as (run, numbers, environment):
         answered(run, numbers, environment=environment)
@@ -176,7 +173,7 @@ def sealed_bytes(merchant: Merchant, *, orders: int) -> int:
 
 
 @contextmanager
-def ingested(merchant: Merchant, *, orders: int) -> Iterator[tuple[Run, list[str], Environment]]:
+def ingested(merchant, *, orders):
     """A night of so many orders that came in one file, after its first step."""
     numbers = [f"B{orders}-{number:015}" for number in range(orders, 0, -1)]
     drop_many(merchant, numbers)
@@ -191,7 +188,7 @@ def ingested(merchant: Merchant, *, orders: int) -> Iterator[tuple[Run, list[str
         yield run, numbers, environment
 
 
-def drop_many(merchant: Merchant, numbers: list[str]) -> None:
+def drop_many(merchant, numbers):
     """An order file of so many orders, in place of the one before."""
     payment = merchant.payments("captured")[0]
     row = merchant.order(payment)
@@ -201,7 +198,7 @@ def drop_many(merchant: Merchant, numbers: list[str]) -> None:
         writer.writerows({**row, "order_no": number} for number in numbers)
 
 
-def answered(run: Run, numbers: list[str], *, environment: Environment) -> None:
+def answered(run, numbers, *, environment):
     """Answers about all of them, as the gateway would give them."""
     shown_answers.note_asked(run, phase=BASELINE, keys=numbers, environment=environment)
     payments = [
@@ -236,7 +233,7 @@ def test_lines_take_the_room_of_their_file_and_of_no_frame(merchant):
         with ingested(merchant, orders=2) as (run, _, environment):
             many_lines(run, lines=lines, environment=environment)
 
-            def measured(run: Run = run, environment: Environment = environment) -> None:
+            def measured(run=run, environment=environment):
                 of_arrow.append(peak_bytes(lambda: tables_made(run, environment)))
 
             of_objects.append(peak_bytes_of_objects(measured))
@@ -245,7 +242,7 @@ def test_lines_take_the_room_of_their_file_and_of_no_frame(merchant):
     assert of_objects[1] - of_objects[0] < OBJECT_BYTES_A_LINE * 60_000
 
 
-def tables_made(run: Run, environment: Environment) -> None:
+def tables_made(run, environment):
     """As a night does, one table after the other."""
     inputs = frozen_inputs(run, environment=environment)
     with environment.store.reading() as connection:
@@ -256,7 +253,7 @@ def tables_made(run: Run, environment: Environment) -> None:
         assert Rows.of(chosen.made[name](), schema=SCHEMAS[name]).rows.num_rows >= 20_000
 
 
-def many_lines(run: Run, *, lines: int, environment: Environment) -> None:
+def many_lines(run, *, lines, environment):
     """So many lines of as many orders, all with a brand, and what they came to."""
     plain = {"batch_id": "B1", "merchant_id": run.merchant_id, "account_id": run.account_id}
     plain |= {"settled_on": "2026-11-20", "entry_type": "capture", "currency": "EUR"}
@@ -276,7 +273,7 @@ def many_lines(run: Run, *, lines: int, environment: Environment) -> None:
     keep_lines(environment.store, run, frame, source=source, storages=storages)
 
 
-def newest_run(merchant: Merchant) -> Run:
+def newest_run(merchant):
     """The run that was begun last."""
     with merchant.environment() as environment, environment.store.reading() as connection:
         (run,) = runs.newest_of_accounts(connection)
@@ -334,7 +331,7 @@ def test_payments_from_before_the_opening_are_in_no_file(merchant):
     assert left == {("ledger entries", "EUR"): 7, ("payments", "EUR"): 4, ("payments", "JPY"): 1}
 
 
-def selected(merchant: Merchant) -> Sources:
+def selected(merchant):
     """What the newest run compares, written anew and in parts as well."""
     with merchant.environment() as environment:
         written = write_compared(newest_run(merchant), environment=environment)

@@ -6,7 +6,7 @@ from recon.matching.breaks.result import BREAK_COLUMNS
 from recon.steps.compare.shown_breaks import BREAKS_SHOWN_MAX, rows_of_breaks
 
 
-def breaks(*rows: dict[str, object]) -> pd.DataFrame:
+def breaks(*rows):
     """A frame as the store gives it; cells a test does not name are blank."""
     cells = [{"age_days": 0, **row} for row in rows]
     frame = pd.DataFrame([{name: row.get(name, "") for name in BREAK_COLUMNS} for row in cells])
@@ -15,7 +15,7 @@ def breaks(*rows: dict[str, object]) -> pd.DataFrame:
     return frame
 
 
-def test_the_gravest_and_largest_breaks_come_first_with_amounts_written_out() -> None:
+def test_the_gravest_and_largest_breaks_come_first_with_amounts_written_out():
     """As on the sheet: by severity, then currency, the largest money of a currency first.
 
     A yen is no euro: the larger number is not the larger money.
@@ -42,7 +42,7 @@ def test_the_gravest_and_largest_breaks_come_first_with_amounts_written_out() ->
     assert rows[0]["effect on ledger"] == ""
 
 
-def test_only_the_first_are_shown_and_what_has_no_order_by_what_it_is_of() -> None:
+def test_only_the_first_are_shown_and_what_has_no_order_by_what_it_is_of():
     """A terminal and the UI show the first hundred; a batch, group or entry names itself."""
     own = {"about": "S1", "severity": "LOW", "currency": "EUR"}
     frame = breaks(*({**own, "exposure": n} for n in range(150)))

@@ -1,16 +1,14 @@
-from typing import Any
-
 from recon.model.terms import Verdict
 
 OTHER = "100042002"
 
 
-def _second_account(merchant: Any) -> None:
+def _second_account(merchant):
     config = merchant.folder / "config" / "merchants.toml"
     config.write_text(config.read_text() + config.read_text().replace("100042001", OTHER))
 
 
-def _payment_of_other(merchant: Any) -> dict[str, str]:
+def _payment_of_other(merchant):
     """A captured euro payment of the other account, from the sandbox's truth."""
     rows = [row for row in merchant.effects(origin="seed") if row["account_id"] == OTHER]
     refunded = {row["transaction_id"] for row in rows if row["operation"] not in _PAID}
@@ -26,7 +24,7 @@ def _payment_of_other(merchant: Any) -> dict[str, str]:
 _PAID = {"authorise", "capture"}
 
 
-def _filed_here(paid: dict[str, str]) -> dict[str, str]:
+def _filed_here(paid):
     """The payment's order as this account's file has it."""
     return {
         "merchant_id": "100042",
@@ -39,7 +37,7 @@ def _filed_here(paid: dict[str, str]) -> dict[str, str]:
     }
 
 
-def _breaks(merchant: Any) -> list[tuple[str, str, str]]:
+def _breaks(merchant):
     result = merchant.result()
     columns = ("account_id", "order_no", "code")
     return list(result.breaks[list(columns)].itertuples(index=False, name=None))

@@ -2,9 +2,7 @@
 
 import pickle
 from dataclasses import replace
-from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from recon.archive.schemas import ANSWERS
@@ -14,7 +12,6 @@ from recon.model.nights import Mode
 from recon.model.terms import DOUBTFUL_STATES, Verdict
 from recon.steps.compare import sealed_inputs
 from recon.steps.compare.stored_sources import (
-    NightJob,
     opened_night,
     sources_of_night,
     stored_sources,
@@ -22,18 +19,18 @@ from recon.steps.compare.stored_sources import (
 from recon.steps.night import whole_night as night
 from recon.steps.runtime.night_folder import INPUTS
 from recon.store.nights import runs
-from tests.injected import Injected, planted
+from tests.injected import planted
 from tests.recon.steps.compare.written_night import newest, written
 from tests.recon.steps.conftest import capture
 
 
 @pytest.fixture(scope="module")
-def files() -> Injected:
+def files():
     """Few orders, some of them broken."""
     return planted(size=60, broken=12, seed=5, settled=False)
 
 
-def read(part: NightJob) -> None:
+def read(part):
     """Read all of it, as another process does."""
     sources_of_night(opened_night(part, variables={}))
 
@@ -43,7 +40,7 @@ def test_files_that_say_something_else_than_was_compared_are_not_proven(merchant
     capture(merchant)
     changed = sealed_inputs._changed
 
-    def without_the_first(*given: Any, **named: Any) -> dict[str, pa.Table]:
+    def without_the_first(*given, **named):
         tables = changed(*given, **named)
         return {**tables, ANSWERS: tables[ANSWERS].slice(1)}
 

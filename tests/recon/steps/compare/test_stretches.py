@@ -1,6 +1,6 @@
 """What a night compared, read in ranges, is what it compared: every row once, no more held."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import fields, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,7 +22,7 @@ from recon.steps.compare.stored_sources import (
     small_of_night,
     sources_of_night,
 )
-from recon.steps.runtime.night_folder import SealedNight, sealed_night
+from recon.steps.runtime.night_folder import sealed_night
 from recon.store.nights import runs
 from tests.injected import planted
 from tests.recon.steps.compare.test_selection import older, plain, priced, with_ledger
@@ -33,7 +33,6 @@ from tests.recon.steps.compare.test_siblings import (
     _second_account,
 )
 from tests.recon.steps.compare.written_night import written
-from tests.recon.steps.conftest import Merchant
 from tests.recon.steps.large_nights import in_groups_of, many, peak_bytes, sealed
 
 FRAMES = ("orders", "gateway", "ledger", "universe", "settlement")
@@ -47,22 +46,20 @@ SMALL = Sources(
 """Every source was given."""
 
 
-def newest(merchant: Merchant) -> SealedNight:
+def newest(merchant):
     """The night that finished last."""
     with merchant.environment() as environment, environment.store.reading() as connection:
         run = runs.get(connection, runs.finished(connection)[-1].run_id)
         return sealed_night(connection, run, environment=environment)
 
 
-def in_ranges(
-    night: SealedNight, *, rows: int, small: Sources = SMALL
-) -> tuple[Sequence[Range], list[Sources]]:
+def in_ranges(night, *, rows, small=SMALL):
     """A night cut into ranges of about so many rows, and the rows of each."""
     cut = cut_of_night(night, small=small, previous=None, rows_per_bucket=rows)
     return cut.ranges, [rows_of_range(night, each, small=small) for each in cut.ranges]
 
 
-def assert_whole(night: SealedNight, *, rows: int) -> int:
+def assert_whole(night, *, rows):
     """Every row is in one range, and together they are what was compared; how many there are."""
     (whole, _), (small, _) = sources_of_night(night), small_of_night(night)
     cut, parts = in_ranges(night, rows=rows, small=small)
@@ -83,7 +80,7 @@ def assert_whole(night: SealedNight, *, rows: int) -> int:
     return len(cut)
 
 
-def assert_others(night: SealedNight) -> None:
+def assert_others(night):
     """What does not lie in ranges is read as it is of the whole night, and no row of these."""
     (whole, before), (small, previous) = sources_of_night(night), small_of_night(night)
     for each in fields(Sources):
@@ -98,19 +95,19 @@ def assert_others(night: SealedNight) -> None:
     assert (previous is None) is (before is None)
 
 
-def numbers_of(sources: Sources, field: str) -> list[str]:
+def numbers_of(sources, field):
     """The order numbers of a frame; none of one that was not given."""
     frame = getattr(sources, field)
     return [] if frame is None else frame["order_no"].tolist()
 
 
-def asked_again(merchant: Merchant) -> None:
+def asked_again(merchant):
     """Captures, whose answers are asked again once money has moved."""
     paid = merchant.payments("authorised")[:5]
     merchant.drop("orders.csv", *(merchant.order(each, action="capture") for each in paid))
 
 
-def joined(merchant: Merchant) -> None:
+def joined(merchant):
     """An order that was paid in the merchant's other account, and one that was filed there."""
     plain(merchant)
     _second_account(merchant)
@@ -120,7 +117,7 @@ def joined(merchant: Merchant) -> None:
     with_ledger(merchant, ("L1", paid.order_no, "capture", paid.amount, "2026-11-20T12:00:00Z"))
 
 
-def booked(merchant: Merchant) -> None:
+def booked(merchant):
     """Entries of the window without an order number, and of orders that nobody has."""
     older(merchant)
     with (merchant.folder / "ledger.csv").open("a") as file:
@@ -238,13 +235,13 @@ def test_what_is_held_grows_with_the_range_and_not_with_the_night(tmp_path, monk
     assert many_rows - few < BYTES_A_ROW * 120_000
 
 
-def peak_of(folder: Path, *, rows: int) -> int:
+def peak_of(folder, *, rows):
     """What Arrow holds at most while a night is read in ranges of 10,000 orders."""
     names = ("orders", "answers", "ledger", "universe", "settlement", "tariffs")
     tables: Mapping[str, pa.Table] = {name: many(name, rows=rows) for name in names}
     night = sealed(folder, tables=tables)
 
-    def read() -> None:
+    def read():
         cut = cut_of_night(night, small=SMALL, previous=None, rows_per_bucket=50_000)
         for each in cut.ranges:
             assert len(rows_of_range(night, each, small=SMALL).orders) == 10_000

@@ -11,7 +11,7 @@ from recon.model.errors import UsageError
 from recon.model.terms import Verdict
 from recon.steps.approvals.returned_answers import import_resolutions
 from recon.steps.compare import what_if as module
-from recon.steps.compare.what_if import Progress, WhatIf, moved, what_if
+from recon.steps.compare.what_if import moved, what_if
 from recon.steps.runtime.identity import identify
 from reports.workbook_io import form, workbooks
 from tests.proving import losing_a_break
@@ -29,7 +29,7 @@ UNKNOWN = '[payment_status]\n3000 = "partially_refunded"\n'
 """What was refunded of a captured payment is then known by nobody: no set can be judged."""
 
 
-def three_nights(merchant: Any) -> None:
+def three_nights(merchant):
     """One order off by a little, and one by much; the small break is answered; two more nights."""
     (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
     small, _ = _orders(merchant)
@@ -40,7 +40,7 @@ def three_nights(merchant: Any) -> None:
         merchant.night(date=f"2026-11-{day}")
 
 
-def _orders(merchant: Any) -> tuple[Any, Any]:
+def _orders(merchant):
     """Files of the first day; the payments whose orders are off by a little and by much."""
     small, large, right = [p for p in merchant.payments("captured") if p.currency == "EUR"][:3]
     cents = round(float(small.amount) * 100) - OFF_BY
@@ -51,7 +51,7 @@ def _orders(merchant: Any) -> tuple[Any, Any]:
     return small, large
 
 
-def _answer(merchant: Any, order_no: str) -> None:
+def _answer(merchant, order_no):
     (path,) = merchant.folder.joinpath("reports").glob("reconciliation-*.xlsx")
     book: Any = load_workbook(path)
     sheet = book["Breaks"]
@@ -71,7 +71,7 @@ def _answer(merchant: Any, order_no: str) -> None:
     assert len(done.taken) == 1
 
 
-def tolerant_nights(merchant: Any) -> None:
+def tolerant_nights(merchant):
     """The same nights under rules that let the little pass."""
     rules = merchant.folder / "config" / "rules.toml"
     strict = rules.read_text()
@@ -85,26 +85,19 @@ def tolerant_nights(merchant: Any) -> None:
 
 
 @pytest.fixture
-def shop(begun: Any) -> Any:
+def shop(begun):
     """A merchant after these nights."""
     return begun(three_nights)
 
 
-def candidate(shop: Any, text: str) -> Path:
+def candidate(shop, text):
     """A file of candidate rules."""
     path: Path = shop.folder / "candidate.toml"
     path.write_text(text)
     return path
 
 
-def asked(
-    shop: Any,
-    text: str = "",
-    *,
-    first: date = FIRST,
-    last: date = LAST,
-    progress: Progress = lambda _sentence: None,
-) -> WhatIf:
+def asked(shop, text="", *, first=FIRST, last=LAST, progress=lambda _sentence: None):
     """The shop's nights under its own rules and this text."""
     rules = load_rules(config_dir=shop.folder / "config", rules_file=candidate(shop, text))
     with shop.environment() as environment:
@@ -174,7 +167,7 @@ def test_nights_that_are_judged_again_without_a_break_are_not_proven(shop, monke
     assert {night.verdict for night in found.nights} == {Verdict.NOT_PROVEN}
 
 
-def unanswered_night(merchant: Any) -> None:
+def unanswered_night(merchant):
     """After a night as the first of the three, one to which the gateway gave no answer."""
     small, _ = _orders(merchant)
     merchant.night()

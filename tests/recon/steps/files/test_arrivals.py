@@ -3,12 +3,10 @@
 import random
 import socket
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing, nullcontext
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -18,12 +16,12 @@ from recon.archive.schemas import SCHEMAS
 from recon.config.file_sources import LedgerSource
 from recon.config.settings import AccountSettings
 from recon.files.inbox.fetching import RemoteFile
-from recon.files.reader_process import Bounds, FileReader, bounds_of
+from recon.files.reader_process import FileReader, bounds_of
 from recon.matching.frames.sources import LEDGER_COLUMNS, frame_of
 from recon.model.nights import Mode, NightRequest
 from recon.model.terms import Verdict
 from recon.proof.night_tables import frame_of_table
-from recon.steps.admin.doctor import LEDGER_ROWS_MAX, Check, checks
+from recon.steps.admin.doctor import LEDGER_ROWS_MAX, checks
 from recon.steps.files import arrivals, file_decisions
 from recon.steps.files.ingest import ingest
 from recon.steps.files.store_ledger import store_ledger
@@ -42,18 +40,18 @@ wait_until = "03:00"
 """
 
 
-def declare(merchant: Any, text: str) -> None:
+def declare(merchant, text):
     merchant.configure("merchants.toml", text)
 
 
-def with_archive(merchant: Any) -> Path:
+def with_archive(merchant):
     """The folder in which what is read is kept from now on."""
     place: Path = merchant.folder / "archive"
     merchant.configure("merchants.toml", f'archive = "{place}"\ninbox =', instead_of="inbox =")
     return place
 
 
-def told(merchant: Any, *, pause: Any = None, **sleeping: Any) -> str:
+def told(merchant, *, pause=None, **sleeping):
     with merchant.environment() as environment:
         request = NightRequest("100042", "100042001", date(2026, 11, 20), Mode.LIVE)
         now = merchant.clock()
@@ -67,7 +65,7 @@ def test_a_night_waits_for_a_file_that_comes_late(merchant):
     declare(merchant, EXPECTED)
     slept: list[float] = []
 
-    def sleep(seconds: float) -> None:
+    def sleep(seconds):
         slept.append(seconds)
         merchant.now += timedelta(seconds=seconds)
         if len(slept) == 5:
@@ -157,18 +155,18 @@ class _Uploading:
 
     ends = False
 
-    def __init__(self, text: bytes) -> None:
+    def __init__(self, text):
         self._text, self._looks = text, 0
 
-    def entries(self) -> list[RemoteFile]:
+    def entries(self):
         return [self.again("orders.csv")]
 
-    def again(self, name: str) -> RemoteFile:
+    def again(self, name):
         self._looks += not self.ends
         size = len(self._text)
         return RemoteFile(name, size, datetime(2026, 11, 20, tzinfo=UTC), f"{self._looks}")
 
-    def parts(self, _: str) -> list[bytes]:
+    def parts(self, _):
         return [self._text]
 
 
@@ -177,7 +175,7 @@ def test_the_same_file_again_is_nothing_and_other_content_is_a_new_version(merch
     path = merchant.drop("orders.csv", one, one)
     assert told(merchant).startswith("1 new order files with 2 rows accepted and 0 rejected; 0 ")
 
-    def again() -> tuple[str, list[tuple[Any, ...]], int]:
+    def again():
         with merchant.environment() as environment:
             sentence = ingest("run-1", environment=environment).sentence
             with environment.store.reading() as connection:
@@ -212,14 +210,14 @@ def test_a_file_that_stays_in_the_inbox_is_read_once(merchant, monkeypatch):
     (merchant.inbox / "bad.csv").write_text("no,such,header\n")
     read: list[str] = []
 
-    def spooled(path: Path, **how: Any) -> Any:
+    def spooled(path, **how):
         read.append(path.name)
         return spooled_file(path, **how)
 
     monkeypatch.setattr("recon.steps.files.ingest.order_file", spooled)
     told(merchant)
 
-    def again() -> list[str]:
+    def again():
         read.clear()
         with merchant.environment() as environment:
             sentence = ingest("run-1", environment=environment).sentence
@@ -248,12 +246,12 @@ def test_what_was_read_is_kept_unless_it_is_private(merchant):
     assert [found.read_bytes() for found in place.rglob("*.csv")] == [kept.read_bytes()]
 
 
-def _rejects(merchant: Any) -> list[str]:
+def _rejects(merchant):
     with merchant.environment() as environment, environment.store.reading() as connection:
         return list(connection.execute(select(reject.c.source)).scalars())
 
 
-def _sources_with_rejects(merchant: Any) -> list[str]:
+def _sources_with_rejects(merchant):
     with merchant.environment() as environment, environment.store.reading() as connection:
         (found,) = runs.newest_of_accounts(connection)
         return [item.source for item in order_rows.rejects_of_night(connection, found)]
@@ -276,14 +274,14 @@ inbox = "{path}"
 """
 
 
-def of_this_test(size_bytes: int) -> Bounds:
+def of_this_test(size_bytes):
     """As always, but a large file gets no more memory than the libraries have by themselves."""
     bounds = bounds_of(size_bytes)
     return replace(bounds, data_bytes=16 * MIB) if size_bytes > LARGE_BYTES else bounds
 
 
 @pytest.fixture
-def reader(monkeypatch: pytest.MonkeyPatch) -> Iterator[FileReader]:
+def reader(monkeypatch):
     """A reader that large files break."""
     reader = FileReader(bounds=of_this_test)
     monkeypatch.setattr("recon.files.reader.file_reader", lambda: reader)
@@ -292,11 +290,11 @@ def reader(monkeypatch: pytest.MonkeyPatch) -> Iterator[FileReader]:
 
 
 @pytest.fixture
-def tries(reader: FileReader, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def tries(reader, monkeypatch):
     names: list[str] = []
     read = reader.read
 
-    def counted(file: Any, work: Any, **arguments: Any) -> Any:
+    def counted(file, work, **arguments):
         if file.name != LEDGER or file.read_text() == NOTES:
             names.append(file.name)
         return read(file, work, **arguments)
@@ -305,7 +303,7 @@ def tries(reader: FileReader, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return names
 
 
-def _ingested(merchant: Any) -> str:
+def _ingested(merchant):
     return next(step.sentence for step in merchant.told if step.step == "ingest")
 
 
@@ -371,7 +369,7 @@ ROW = ("E-1", "100042", "100042001", "A-1", "capture", "EUR", "10.5", "2026-01-0
 CARD = "4111111111111111"
 
 
-def kept(merchant: Any, ledger: LedgerSource, **settings: Any) -> tuple[str, Any]:
+def kept(merchant, ledger, **settings):
     with merchant.environment() as environment:
         place = AccountSettings(
             inbox=merchant.inbox,
@@ -401,7 +399,7 @@ def kept(merchant: Any, ledger: LedgerSource, **settings: Any) -> tuple[str, Any
             return told, source and (pd.concat([none, *frames], ignore_index=True), source)
 
 
-def ledger_source(merchant: Any, *rows: tuple[str, ...]) -> LedgerSource:
+def ledger_source(merchant, *rows):
     path = merchant.folder / "books.sqlite"
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute(f"create table entry ({COLUMNS.replace('amount', 'amount numeric')})")
@@ -409,13 +407,13 @@ def ledger_source(merchant: Any, *rows: tuple[str, ...]) -> LedgerSource:
     return LedgerSource(url=f"sqlite:///{path}", query=f"select {COLUMNS} from entry")  # noqa: S608 - the test's own table
 
 
-def csv_file(merchant: Any, *rows: tuple[str, ...]) -> LedgerSource:
+def csv_file(merchant, *rows):
     path = merchant.folder / "ledger.csv"
     path.write_text("".join(f"{line}\n" for line in (COLUMNS, *map(",".join, rows))))
     return LedgerSource(path=path)
 
 
-def archived(merchant: Any) -> list[Path]:
+def archived(merchant):
     return [path for path in (merchant.folder / "kept").rglob("*") if path.is_file()]
 
 
@@ -455,7 +453,7 @@ def test_a_ledger_file_that_is_still_written_is_refused(merchant):
     """Half of the ledger is worse than none."""
     ledger = csv_file(merchant, ROW)
 
-    def keep_writing(_: Any) -> None:
+    def keep_writing(_):
         ledger.path.write_bytes(ledger.path.read_bytes() + b"\n")
 
     told, found = kept(merchant, ledger, settle_seconds=5, pause=keep_writing)
@@ -468,13 +466,13 @@ def test_a_ledger_file_that_is_still_written_is_refused(merchant):
 HEADER = "merchant_id,account_id,order_no,currency,amount,status,ordered_at"
 
 
-def _found(merchant: Any, name: str) -> Check:
+def _found(merchant, name):
     told = checks(merchant.variables, clock=merchant.clock, randomness=random.Random(1))
     (check,) = [one for one in told if one.name.split()[0] == name]
     return check
 
 
-def _ledger_source(merchant: Any, *, currency: str, rows: int) -> None:
+def _ledger_source(merchant, *, currency, rows):
     """A SQLite ledger of so many rows, declared for the account."""
     path = merchant.folder / "books.sqlite"
     entries = [

@@ -3,9 +3,7 @@
 import csv
 import os
 import random
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,7 +14,6 @@ from recon.steps.admin.doctor import checks
 from recon.steps.admin.housekeeping import housekeeping
 from recon.steps.compare.rebuild import rebuild_night
 from recon.store.nights import runs
-from recon.store.nights.runs import Run
 from tests.recon.steps.files.test_settlement_files import (
     booked,
     declare,
@@ -51,7 +48,7 @@ OTHERS = "Rent of Mrs Example-Canary"
 
 
 @pytest.fixture
-def banking(merchant: Any) -> Any:
+def banking(merchant):
     """A merchant with settlement files and a bank."""
     place(merchant).mkdir()
     inbox(merchant).mkdir()
@@ -60,12 +57,12 @@ def banking(merchant: Any) -> Any:
     return merchant
 
 
-def inbox(merchant: Any) -> Path:
+def inbox(merchant):
     found: Path = merchant.folder / "bank"
     return found
 
 
-def name_bank(merchant: Any, *more: str) -> None:
+def name_bank(merchant, *more):
     config = merchant.folder / "config"
     accounts = str(["100042/100042001", *more]).replace("'", '"')
     rules = config / "rules.toml"
@@ -75,19 +72,11 @@ def name_bank(merchant: Any, *more: str) -> None:
     merchants.write_text(merchants.read_text() + FOLDER.format(inbox=inbox(merchant)))
 
 
-def entry(amount: str, text: str = "", *, who: str = "Gateway Ltd", on: str) -> dict[str, str]:
+def entry(amount, text="", *, who="Gateway Ltd", on):
     return {"amount": amount, "text": text, "counterparty": who, "booked_on": on, "value_on": on}
 
 
-def tell(
-    merchant: Any,
-    number: int,
-    *entries: Mapping[str, str],
-    day: str,
-    opening: str,
-    closing: str,
-    iban: str = IBAN,
-) -> Path:
+def tell(merchant, number, *entries, day, opening, closing, iban=IBAN):
     head = {"iban": iban, "statement_no": str(number), "from_date": day, "to_date": day}
     head |= {"opening": opening, "closing": closing, "currency": "EUR"}
     rows = [{**head, **one, "entry_no": f"{at}"} for at, one in enumerate(entries, start=1)]
@@ -99,7 +88,7 @@ def tell(
     return path
 
 
-def sale(merchant: Any) -> Any:
+def sale(merchant):
     (payment,) = booked(merchant, 1)
     settled = line(payment, batch_id="BATCH-0001")
     send(merchant, "S1.csv", settled, paid_out(settled))
@@ -110,12 +99,12 @@ def sale(merchant: Any) -> Any:
     return payment
 
 
-def newest(merchant: Any) -> Run:
+def newest(merchant):
     with merchant.environment() as environment, environment.store.reading() as connection:
         return runs.get(connection, runs.finished(connection)[-1].run_id)
 
 
-def sealed(merchant: Any) -> dict[str, list[dict[str, Any]]]:
+def sealed(merchant):
     frames = stored(merchant).bank
     return {name: frame.to_dict("records") for name, frame in frames.items()}
 
@@ -173,7 +162,7 @@ def test_a_batch_that_is_told_later_puts_its_entry_into_scope(banking):
     assert [one["state"] for one in sealed(banking)["paid"]] == ["MATCHED"]
 
 
-def reported_of_bank(merchant: Any) -> Any:
+def reported_of_bank(merchant):
     every = checks(merchant.variables, clock=merchant.clock, randomness=random.Random(1))
     (check,) = [check for check in every if check.name == "bank main"]
     return check

@@ -1,9 +1,7 @@
 """Every way in which statements come to a live night, and every account that one bank serves."""
 
 import logging
-from collections.abc import Iterator
 from datetime import date
-from typing import Any
 
 import pytest
 
@@ -31,27 +29,27 @@ __all__ = ["banking"]
 DAY = "2026-11-20"
 
 
-def plus(amount: str, *more: str) -> str:
+def plus(amount, *more):
     cents = sum(round(float(one) * 100) for one in (amount, *more))
     return f"{cents // 100}.{cents % 100:02}"
 
 
-def put(merchant: Any, name: str, text: str) -> None:
+def put(merchant, name, text):
     (inbox(merchant) / name).write_text(text)
 
 
-def listed(amount: str, reference: str) -> str:
+def listed(amount, reference):
     """The payments behind an entry."""
     return f"<NtryDtls>{payment(amount, reference=reference)}</NtryDtls>"
 
 
-def statement(amount: str, *, inner: str, more: str = "") -> str:
+def statement(amount, *, inner, more=""):
     """camt.053 of 20 November with one entry of ours."""
     closing = balance("CLBD", plus("100.00", amount))
     return camt(head() + balance("OPBD", "100.00") + closing + entry(amount, inner=inner) + more)
 
 
-def states(merchant: Any) -> list[tuple[str, str]]:
+def states(merchant):
     return [(one["batch_id"], one["state"]) for one in sealed(merchant)["paid"]]
 
 
@@ -92,7 +90,7 @@ def test_statements_are_fetched_by_sftp(banking, tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def bucket() -> Iterator[tuple[str, Any]]:
+def bucket():
     """The address of a storage that speaks S3, and its owner's client."""
     with serving_s3("bank") as server:
         yield server.address, server.client
@@ -117,7 +115,7 @@ def test_statements_are_fetched_from_s3(banking, bucket, monkeypatch):
     assert states(banking) == [("BATCH-0001", "MATCHED")]
 
 
-def declare_source(merchant: Any, *lines: str) -> None:
+def declare_source(merchant, *lines):
     path = merchant.folder / "config" / "merchants.toml"
     own = "\n".join(('files = ["*.xml"]', *lines))
     path.write_text(f'{path.read_text()}\n[[bank."main".sources]]\n{own}\n')

@@ -1,8 +1,6 @@
 """What people say of files: read it again after a corrected layout, or let a stray one go."""
 
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import pyotp
 import pytest
@@ -13,7 +11,7 @@ from recon.model.errors import UsageError
 from recon.model.terms import Verdict
 from recon.steps.admin.verify import verify
 from recon.steps.files import file_decisions
-from recon.steps.files.file_decisions import AGAIN, DISMISSED, FileDecision, KnownFile
+from recon.steps.files.file_decisions import AGAIN, DISMISSED, FileDecision
 from recon.steps.runtime.identity import speaker
 from recon.store.database import history
 from recon.store.nights import order_rows, runs
@@ -32,34 +30,32 @@ words = { status = { bezahlt = "paid", paid = "paid" } }
 """
 
 
-def _echo(
-    merchant: Any, what: str, name: str, *, reason: str = "the layout was wrong"
-) -> KnownFile:
+def _echo(merchant, what, name, *, reason="the layout was wrong"):
     with merchant.environment() as environment:
         ann = speaker("Ann", code=None, environment=environment)
         decide = getattr(file_decisions, what)
         return decide(name, account=PLACE, person=ann, reason=reason)  # type: ignore[no-any-return] - one of two functions
 
 
-def _files(merchant: Any) -> dict[str, KnownFile]:
+def _files(merchant):
     with merchant.environment() as environment:
         return {
             one.source.name: one for one in file_decisions.files_of(PLACE, environment=environment)
         }
 
 
-def _ingested(merchant: Any) -> str:
+def _ingested(merchant):
     return next(step.sentence for step in merchant.told if step.step == "ingest")
 
 
-def _stray(merchant: Any) -> Path:
+def _stray(merchant):
     merchant.drop("orders.csv", *(merchant.order(p) for p in merchant.payments("captured")[:2]))
     stray = merchant.inbox / "notes.csv"
     stray.write_text("dear colleague;please look\n")
     return stray
 
 
-def tampered(merchant: Any) -> None:
+def tampered(merchant):
     """The night of these, which lacks what it could not read."""
     _stray(merchant)
     assert merchant.night() is Verdict.INCOMPLETE
@@ -162,7 +158,7 @@ def test_where_people_are_declared_only_one_of_them_speaks_of_a_file(paying_merc
     assert noted.data["by"] == "anna"
 
 
-def _forge(merchant: Any, file: KnownFile, *, said: str, reason: str) -> None:
+def _forge(merchant, file, *, said, reason):
     """A word in the history that the desk did not sign; a version of no row for one that went."""
     with merchant.environment() as environment, environment.store.writing() as connection:
         file_id = file.file_id

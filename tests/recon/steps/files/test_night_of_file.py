@@ -1,7 +1,6 @@
 """A night takes the files that are its own, whoever starts it when, and however often."""
 
 from datetime import datetime
-from typing import Any
 
 import pytest
 
@@ -11,17 +10,17 @@ from recon.model.terms import Verdict
 FRIDAY, MONDAY, TUESDAY = "2026-11-20", "2026-11-23", "2026-11-24"
 
 
-def _file(merchant: Any, day: str, *, number: int, hour: int = 18) -> None:
+def _file(merchant, day, *, number, hour=18):
     paid = merchant.payments("captured")[number]
     merchant.drop(f"orders-{day}.csv", merchant.order(paid, updated_at=f"{day}T{hour:02}:00:00Z"))
 
 
-def _at(merchant: Any, moment: str) -> None:
+def _at(merchant, moment):
     now = datetime.fromisoformat(moment)
     merchant.wait(hours=int((now - merchant.now).total_seconds() // 3600) + 1)
 
 
-def _ingested(merchant: Any) -> str:
+def _ingested(merchant):
     return next(step.sentence for step in merchant.told if step.step == "ingest")
 
 

@@ -1,11 +1,10 @@
 import csv
-from pathlib import Path
 
 import pytest
 from cryptography.fernet import Fernet
 
 from recon.config.file_layouts import STANDARD
-from recon.config.settings import AccountSettings, FileSettings, load_file_settings
+from recon.config.settings import load_file_settings
 from recon.model.errors import ConfigurationError, OutputError, SourceUnreadableError
 from recon.steps.files.order_files import check_file, mended_name, write_mendable
 from tests.recon.files.whole_read import spooled_file
@@ -32,13 +31,13 @@ reports = "out"
 """
 
 
-def settings_of(tmp_path: Path, more: str = "", **variables: str) -> FileSettings:
+def settings_of(tmp_path, more="", **variables):
     (tmp_path / "conf").mkdir(exist_ok=True)
     (tmp_path / "conf" / "merchants.toml").write_text(MERCHANTS.format(more=more))
     return load_file_settings({"RECON_CONFIG_DIR": str(tmp_path / "conf"), **variables})
 
 
-def account_of(settings: FileSettings) -> AccountSettings:
+def account_of(settings):
     return settings.accounts["100042/100042001"]
 
 

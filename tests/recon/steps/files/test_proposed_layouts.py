@@ -1,11 +1,9 @@
-from pathlib import Path
-
 import pytest
 
 from recon.config.file_sources import LedgerSource
 from recon.config.rules import Rules
 from recon.model.errors import UsageError
-from recon.steps.files.proposed_layouts import KINDS, Proposed, checked, propose_layout
+from recon.steps.files.proposed_layouts import KINDS, checked, propose_layout
 from tests.recon.files.proposing.exports import ACCOUNT, MERCHANT, SHAPES, made
 from tests.recon.files.whole_read import read_ledgers
 
@@ -14,7 +12,7 @@ EACH_FILE_COUNTS = {"newest_file_counts": "false"}
 """Samples of a shape have the same order numbers, and none says since when."""
 
 
-def proposed(folder: Path, name: str, *seeds: int) -> Proposed:
+def proposed(folder, name, *seeds):
     exports = [made(SHAPE[name], seed=seed) for seed in seeds]
     for export in exports:
         (folder / export.name).write_bytes(export.content)
@@ -26,7 +24,7 @@ def proposed(folder: Path, name: str, *seeds: int) -> Proposed:
     )
 
 
-def of_texts(folder: Path, *texts: str | bytes, kind: str = "orders", **answers: str) -> Proposed:
+def of_texts(folder, *texts, kind="orders", **answers):
     """What is proposed for files as they are written here; `__` in a key is a point."""
     paths = [folder / f"{name}.csv" for name in "abc"[: len(texts)]]
     for path, text in zip(paths, texts, strict=True):
@@ -183,7 +181,7 @@ SIDED_ROWS = (
 AMOUNTS = [12999, 2999, 501, -250]
 
 
-def amounts_of(folder: Path, proposal: Proposed) -> list[int]:
+def amounts_of(folder, proposal):
     assert proposal.layout is not None
     source = LedgerSource(path=folder / "a.csv", layout=proposal.layout)
     entries = read_ledgers(source, environment={}, rules=Rules()).entries

@@ -1,7 +1,5 @@
 """A row that could not be read is no order that does not exist: not on the next night either."""
 
-from typing import Any
-
 import pytest
 from python_calamine import CalamineWorkbook
 
@@ -26,7 +24,7 @@ DAYS = ("2026-11-20", "2026-11-21", "2026-11-22")
 PEOPLE = '[approvers.anna]\nname = "Anna Berg"\n'
 
 
-def sale(merchant: Any) -> Any:
+def sale(merchant):
     """A genuine sale: paid at the gateway, booked, and in an order file that comes tonight."""
     one = next(
         p
@@ -39,7 +37,7 @@ def sale(merchant: Any) -> Any:
     return one
 
 
-def night(merchant: Any, day: str, *lines: str, of: Any) -> tuple[Verdict, dict[str, Any]]:
+def night(merchant, day, *lines, of):
     named = {"no": of.order_no, "amount": of.amount, "at": of.ordered_at, "day": day}
     text = "".join((*lines, OTHER)).format(**named)
     (merchant.inbox / f"orders-{day}.csv").write_text(HEADER + text)
@@ -53,7 +51,7 @@ def night(merchant: Any, day: str, *lines: str, of: Any) -> tuple[Verdict, dict[
     }
 
 
-def sheet_text(merchant: Any, title: str) -> str:
+def sheet_text(merchant, title):
     with merchant.environment() as environment, environment.store.reading() as connection:
         path = runs.finished(connection)[-1].workbook
     rows = CalamineWorkbook.from_path(str(path)).get_sheet_by_name(title).to_python()

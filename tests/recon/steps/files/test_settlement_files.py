@@ -1,9 +1,7 @@
 import csv
-from collections.abc import Mapping
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -33,23 +31,23 @@ LATER = "2026-11-26"
 
 
 @pytest.fixture
-def settling(merchant: Any) -> Any:
+def settling(merchant):
     """A merchant whose gateway sends settlement files."""
     place(merchant).mkdir()
     declare(merchant)
     return merchant
 
 
-def place(merchant: Any) -> Path:
+def place(merchant):
     found: Path = merchant.folder / "settlement"
     return found
 
 
-def declare(merchant: Any, *, more: str = "") -> None:
+def declare(merchant, *, more=""):
     merchant.configure("merchants.toml", SETTLEMENT.format(folder=place(merchant), more="") + more)
 
 
-def line(payment: Any, **changed: str) -> dict[str, str]:
+def line(payment, **changed):
     return {
         "batch_id": "S1",
         "merchant_id": "100042",
@@ -65,7 +63,7 @@ def line(payment: Any, **changed: str) -> dict[str, str]:
     } | changed
 
 
-def send(merchant: Any, name: str, *lines: Mapping[str, str]) -> Path:
+def send(merchant, name, *lines):
     path = place(merchant) / name
     with path.open("w", newline="") as file:
         writer = csv.DictWriter(file, fieldnames=HEADER, restval="")
@@ -74,21 +72,21 @@ def send(merchant: Any, name: str, *lines: Mapping[str, str]) -> Path:
     return path
 
 
-def stored(merchant: Any) -> Any:
+def stored(merchant):
     return merchant.result()
 
 
-def broken(merchant: Any) -> dict[str, str]:
+def broken(merchant):
     frame = stored(merchant).breaks
     found = dict(zip(frame["order_no"], frame["code"], strict=True))
     return {order_no: code for order_no, code in found.items() if order_no}
 
 
-def passed(merchant: Any, number: str) -> list[bool]:
+def passed(merchant, number):
     return [total.passed for total in stored(merchant).control_totals if total.id == number]
 
 
-def booked(merchant: Any, count: int) -> list[Any]:
+def booked(merchant, count):
     recent = [one for one in merchant.payments("captured") if one.ordered_at >= "2026-11-17"]
     captured = [one for one in recent if one.currency == "EUR"][:count]
     merchant.drop("orders.csv", *map(merchant.order, captured))
@@ -96,21 +94,21 @@ def booked(merchant: Any, count: int) -> list[Any]:
     return captured
 
 
-def book(merchant: Any, *payments: Any) -> None:
+def book(merchant, *payments):
     with (merchant.folder / "ledger.csv").open("a") as ledger:
         for one in payments:
             key = f"100042,100042001,{one.order_no}"
             ledger.write(f"L-{one.order_no},{key},capture,EUR,{one.amount},{one.ordered_at}\n")
 
 
-def paid_out(*lines: Mapping[str, str]) -> dict[str, str]:
+def paid_out(*lines):
     total = sum((Decimal(one["net"]) for one in lines), Decimal())
     blank = dict.fromkeys(("order_no", "transaction_id"), "")
     sums = {"gross": str(total), "net": str(total)}
     return {**lines[0], **blank, **sums, "entry_type": "payout"}
 
 
-def ingested(merchant: Any, run_id: str) -> str:
+def ingested(merchant, run_id):
     with merchant.environment() as environment:
         request = NightRequest("100042", "100042001", date(2026, 11, 20), Mode.LIVE)
         now = merchant.clock()
@@ -122,7 +120,7 @@ def ingested(merchant: Any, run_id: str) -> str:
     return said.removeprefix("The inbox is empty: no order file has arrived. ")
 
 
-def files(merchant: Any) -> dict[str, tuple[int, ...]]:
+def files(merchant):
     """Settlement files of the night: rows read, new, repeated and rejected of each."""
     with merchant.environment() as environment, environment.store.reading() as connection:
         run = runs.get(connection, "second")
@@ -159,7 +157,7 @@ def test_a_file_that_changes_before_it_is_archived_is_refused_and_ends_no_night(
     sent = send(settling, "S1.csv", line(first))
     real = steps.settlement_file
 
-    def read(*args: Any, **options: Any) -> Any:
+    def read(*args, **options):
         found = real(*args, **options)
         send(settling, "S1.csv", line(first), line(first, batch_id="S2"))
         return found
@@ -175,7 +173,7 @@ def test_a_file_that_changes_before_it_is_archived_is_refused_and_ends_no_night(
     assert "1 new settlement files with 2 lines accepted" in settling.told[0].sentence
 
 
-def stored_files(merchant: Any) -> list[Any]:
+def stored_files(merchant):
     with merchant.environment() as environment, environment.store.reading() as connection:
         run = runs.newest_live(connection, ("100042", "100042001"))
         assert run is not None
@@ -296,13 +294,13 @@ def test_pay_outs_that_name_no_batch_are_held_by_amount_from_the_first_settled_d
     assert [each.id for each in found.control_totals if not each.passed] == []
 
 
-def cash_of(merchant: Any) -> dict[str, tuple[str, str]]:
+def cash_of(merchant):
     held = stored(merchant).held
     rows = zip(*(held[name].tolist() for name in ("batch_id", "what", "amount")), strict=True)
     return {batch: (what, str(amount)) for batch, what, amount in rows}
 
 
-def notes(merchant: Any) -> tuple[str, ...]:
+def notes(merchant):
     with merchant.environment() as environment:
         with environment.store.reading() as connection:
             run = runs.get(connection, runs.finished(connection)[-1].run_id)

@@ -1,6 +1,5 @@
 from dataclasses import replace
 from datetime import date, timedelta
-from typing import Any
 
 from recon.config.file_layouts import FileLayout
 from recon.model.nights import Mode, NightRequest
@@ -11,12 +10,12 @@ from recon.store.nights import order_rows, runs
 WRITER_ROWS = 3
 
 
-def settling(merchant: Any) -> None:
+def settling(merchant):
     """The account waits until nobody has touched a file for five seconds."""
     merchant.configure("merchants.toml", "settle_seconds = 5", instead_of="settle_seconds = 0")
 
 
-def read(merchant: Any, *, run_id: str, pause: Any) -> tuple[str, list[Any]]:
+def read(merchant, *, run_id, pause):
     with merchant.environment() as environment:
         request = NightRequest("100042", "100042001", date(2026, 11, 20), Mode.LIVE)
         now = merchant.clock()
@@ -34,7 +33,7 @@ def test_an_order_file_is_read_when_its_writer_has_ended(merchant):
     path, pauses = merchant.drop("orders.csv", paid[0]), []
     whole = merchant.drop("whole.tmp", *paid).read_bytes().splitlines(keepends=True)
 
-    def pause(much: timedelta) -> None:
+    def pause(much):
         pauses.append(much)
         if len(pauses) <= WRITER_ROWS:
             path.write_bytes(b"".join(whole[: 2 + len(pauses)]))
@@ -48,7 +47,7 @@ def test_a_file_whose_writer_does_not_end_is_refused_and_heals(merchant):
     settling(merchant)
     path = merchant.drop("orders.csv", merchant.order(merchant.payments("captured")[0]))
 
-    def keep_writing(_: timedelta) -> None:
+    def keep_writing(_):
         path.write_bytes(path.read_bytes() + b"\n")
 
     told, (source,) = read(merchant, run_id="r1", pause=keep_writing)

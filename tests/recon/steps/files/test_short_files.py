@@ -1,11 +1,9 @@
 """A file cut in half that reads as a whole one is told with its figures."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from recon.model.figures import NightFigures
 from recon.model.terms import SourceFile, SourceKind
 from recon.steps.files.arrived_rows import short_of
 from recon.steps.night.report import Workbooks
@@ -17,7 +15,7 @@ USUAL = [
 ]
 
 
-def _file(rows: int, name: str = "orders-2026-11-20.csv") -> SourceFile:
+def _file(rows, name="orders-2026-11-20.csv"):
     return SourceFile(SourceKind.ORDERS, name, "0" * 64, 1, rows, rows, 0, 0)
 
 
@@ -37,7 +35,7 @@ def test_half_of_the_usual_rows_is_told(rows, earlier, *, told):
     assert bool(short_of(_file(rows), earlier=earlier)) is told
 
 
-def _nights(merchant: Any, *, last: int, workbooks: Workbooks | None = None) -> str:
+def _nights(merchant, *, last, workbooks=None):
     paid = merchant.payments("captured")
     days = ("2026-11-20", "2026-11-23", "2026-11-24", "2026-11-25")
     for day, rows in zip(days, (8, 8, 8, last), strict=True):
@@ -54,7 +52,7 @@ def test_a_cut_file_is_told_by_its_night_and_page_one_says_until_when_none_is(me
     """Its rows are taken; as long as nobody knows what is usual, page one says what that takes."""
     plain, drawn = merchant.workbooks(), []
 
-    def write(figures: NightFigures, path: Path) -> Path:
+    def write(figures, path):
         drawn.append(figures)
         written: Path = plain.write(figures, path)
         return written

@@ -3,10 +3,8 @@
 import os
 import signal
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,9 +16,7 @@ from recon.steps.admin.verify import verify
 from recon.steps.compare.sealed_inputs import seal_inputs
 from recon.steps.files import ingest as step
 from recon.steps.files.ingest import SettlementInbox, ingest
-from recon.steps.runtime.environment import Environment
 from recon.store.nights import runs
-from tests.recon.steps.conftest import Merchant
 from tests.recon.steps.files.test_settlement_files import declare, line, place, send
 from tests.recon.steps.files.test_stored_orders import archive_folder, capture, past_the_code
 from tests.recon.steps.test_bound import UNREAD
@@ -33,7 +29,7 @@ LINES = f"SELECT coalesce(sum(row_count), 0) FROM order_facts {SETTLED}"  # noqa
 
 
 @pytest.fixture
-def settling(merchant: Merchant) -> Merchant:
+def settling(merchant):
     place(merchant).mkdir()
     declare(merchant)
     capture(merchant)
@@ -43,18 +39,16 @@ def settling(merchant: Merchant) -> Merchant:
     return merchant
 
 
-def in_euro(merchant: Merchant) -> list[Any]:
+def in_euro(merchant):
     return [each for each in merchant.payments("captured") if each.currency == "EUR"]
 
 
-def facts_of(merchant: Merchant) -> list[Path]:
+def facts_of(merchant):
     return sorted((archive_folder(merchant) / "facts" / "settlement").rglob("*.parquet"))
 
 
 @contextmanager
-def begun(
-    merchant: Merchant, run_id: str = "run-1", **variables: str
-) -> Iterator[tuple[Any, Environment]]:
+def begun(merchant, run_id="run-1", **variables):
     """A run that has read the order files and not yet the settlement files."""
     with merchant.environment(**variables) as environment:
         with environment.store.writing() as connection:
@@ -64,19 +58,19 @@ def begun(
         yield run, environment
 
 
-def settlement_ingested(merchant: Merchant, run_id: str = "run-1", **variables: str) -> None:
+def settlement_ingested(merchant, run_id="run-1", **variables):
     with begun(merchant, run_id, **variables) as (run, environment):
         account = environment.settings.account(run.merchant_id, account_id=run.account_id)
         settlement = SettlementInbox(run, environment, account.settlement)
         settlement.read({"refused": 0}, sleep=print)
 
 
-def asked(merchant: Merchant, query: str) -> list[tuple[Any, ...]]:
+def asked(merchant, query):
     with closing(sqlite3.connect(merchant.sqlite_path)) as connection:
         return connection.execute(query).fetchall()
 
 
-def killed(merchant: Merchant, *, at: str) -> None:
+def killed(merchant, *, at):
     """As `settlement_ingested`, in a process that is killed there."""
     child = os.fork()
     if child == 0:
@@ -149,7 +143,7 @@ def test_lost_lines_are_read_again_whatever_other_files_tell(settling):
 def test_no_night_compares_lines_that_the_history_did_not_bind(settling, forged, behind, moved):
     """Forged before money nothing moves; whenever it was, no verdict is said of it."""
 
-    def progress(told: Any) -> None:
+    def progress(told):
         if told.step == behind:
             past_the_code(settling, f"{forged} {SETTLED}")
 
@@ -179,7 +173,7 @@ def test_a_file_that_was_read_is_not_read_again(settling, monkeypatch):
     """While it lies there with the same content, whatever its reader would say."""
     settlement_ingested(settling)
 
-    def broken(*_: Any, **__: Any) -> Any:
+    def broken(*_, **__):
         raise AssertionError
 
     monkeypatch.setattr(step, "settlement_file", broken)

@@ -8,36 +8,35 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from recon.model.errors import ArchiveBrokenError, ArchiveError, HistoryBrokenError
-from recon.steps.admin.doctor import Check, checks
+from recon.steps.admin.doctor import checks
 from recon.steps.files.ingest import ingest
 from recon.steps.money.gate import gate_of
 from recon.store.nights import facts_rows, runs
-from tests.recon.steps.conftest import ACCOUNT, MERCHANT, Merchant, archive_of
+from tests.recon.steps.conftest import ACCOUNT, MERCHANT, archive_of
 
 pytestmark = pytest.mark.xdist_group("two deliveries")
 
 
-def capture(merchant: Merchant) -> None:
+def capture(merchant):
     one = merchant.payments("authorised")[0]
     merchant.drop("orders.csv", merchant.order(one, action="capture", status="authorised"))
 
 
-def archive_folder(merchant: Merchant) -> Path:
+def archive_folder(merchant):
     return Path(archive_of(merchant).shown)
 
 
-def facts_of(merchant: Merchant) -> list[Path]:
+def facts_of(merchant):
     return sorted((archive_folder(merchant) / "facts").rglob("*.parquet"))
 
 
-def ingested(merchant: Merchant) -> int:
+def ingested(merchant):
     with merchant.environment() as environment:
         with environment.store.writing() as connection:
             now = merchant.clock()
@@ -79,7 +78,7 @@ def test_who_is_killed_between_bytes_and_commit_left_nothing_that_counts(merchan
     assert [row["operation"] for row in merchant.effects()] == ["capture"]
 
 
-def ingested_in_child(merchant: Merchant, *, at: str = "archived the orders:1") -> None:
+def ingested_in_child(merchant, *, at="archived the orders:1"):
     """As `ingested`, in a process that is to be killed."""
     with merchant.environment(RECON_CRASH_AT=at) as environment:
         with environment.store.writing() as connection:
@@ -147,14 +146,14 @@ def test_a_look_up_that_died_before_money_holds_it_until_the_night_is_started_ag
     assert [row["operation"] for row in merchant.effects()] == ["capture"]
 
 
-def past_the_code(merchant: Merchant, statement: str, *values: str) -> None:
+def past_the_code(merchant, statement, *values):
     """What the night's own login could write."""
     with closing(sqlite3.connect(merchant.sqlite_path)) as connection:
         connection.execute(statement, values)
         connection.commit()
 
 
-def replace_file_and_row(merchant: Merchant) -> None:
+def replace_file_and_row(merchant):
     """One amount is another in a file under its right hash, and the table names that file."""
     with closing(sqlite3.connect(merchant.sqlite_path)) as connection:
         (sha256,) = connection.execute("SELECT rows_sha256 FROM order_facts").fetchone()
@@ -171,7 +170,7 @@ def replace_file_and_row(merchant: Merchant) -> None:
     )
 
 
-def hide_rows(merchant: Merchant) -> None:
+def hide_rows(merchant):
     """The table says that the file's orders are of a day that no night looks at."""
     past_the_code(merchant, "UPDATE order_facts_account SET ordered_to = ordered_from")
     past_the_code(merchant, "UPDATE order_facts_account SET ordered_from = '2020-01-01'")
@@ -182,7 +181,7 @@ def hide_rows(merchant: Merchant) -> None:
 def test_no_night_compares_order_rows_that_the_history_did_not_bind(merchant, forge, behind, moved):
     capture(merchant)
 
-    def progress(told: Any) -> None:
+    def progress(told):
         if told.step == behind:
             forge(merchant)
 
@@ -210,12 +209,12 @@ def test_a_folder_that_leads_elsewhere_closes_the_gate_unopened(merchant):
 """They begin with the same nights, which are played once."""
 
 
-def facts_kept(merchant: Merchant) -> dict[Path, bytes]:
+def facts_kept(merchant):
     root = Path(archive_of(merchant).shown) / "facts"
     return {path: path.read_bytes() for path in sorted(root.rglob("*.parquet"))}
 
 
-def two_deliveries(merchant: Merchant) -> None:
+def two_deliveries(merchant):
     """A file, and a later version under its name that changes a row, repeats one and adds one."""
     one, two, three, *_ = merchant.payments("captured")
     file = merchant.drop("a.csv", merchant.order(one), merchant.order(two))
@@ -226,7 +225,7 @@ def two_deliveries(merchant: Merchant) -> None:
     merchant.move_money()
 
 
-def next_night(merchant: Merchant) -> str:
+def next_night(merchant):
     """A night that has a new row of a known order; what its steps said."""
     two, *_, last = merchant.payments("captured")[1:5]
     merchant.drop("b.csv", merchant.order(two, status="refunded"), merchant.order(last))
@@ -234,7 +233,7 @@ def next_night(merchant: Merchant) -> str:
     return " ".join(told.sentence for told in merchant.told)
 
 
-def facts_reported(merchant: Merchant) -> Check:
+def facts_reported(merchant):
     every = checks(merchant.variables, clock=merchant.clock, randomness=Random(1))
     return next(each for each in every if each.name == f"facts {MERCHANT}/{ACCOUNT}")
 

@@ -1,4 +1,3 @@
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -12,7 +11,6 @@ from recon.steps.admin import verify
 from recon.steps.approvals.people import withdraw
 from recon.steps.approvals.verdicts import decisions_taken_back
 from recon.steps.money.approve import approve, lapse, reject, waiting
-from recon.steps.runtime.environment import Environment
 from recon.steps.runtime.identity import identify
 from recon.store.database import history
 from recon.store.database.record import BEFORE_MONEY, INSTRUCTION, changed_in, tampered
@@ -40,7 +38,7 @@ role = "reviewer"
 """
 
 
-def ask(merchant: Any) -> None:
+def ask(merchant):
     (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
     merchant.configure("merchants.toml", "auto_approve = false\n")
     merchant.variables |= {"CODE_ANNA": ANNA, "CODE_BEN": BEN}
@@ -51,29 +49,27 @@ def ask(merchant: Any) -> None:
 
 
 @pytest.fixture
-def asked(begun: Any) -> Any:
+def asked(begun):
     return begun(ask)
 
 
 @pytest.fixture
-def environment(asked: Any) -> Iterator[Environment]:
+def environment(asked):
     with asked.environment() as opened:
         yield opened
 
 
-def code_of(secret: str, asked: Any) -> SecretStr:
+def code_of(secret, asked):
     return SecretStr(pyotp.TOTP(secret).at(int(asked.now.timestamp()) + 1))
 
 
-def person(name: str, environment: Environment, asked: Any) -> Any:
+def person(name, environment, asked):
     secrets = {"anna": ANNA, "ben": BEN}
     code = code_of(secrets[name], asked) if name in secrets else None
     return identify(name, code=code, environment=environment)
 
 
-def say(
-    environment: Environment, asked: Any, *names: str, digest: str = "", only: Any = None
-) -> list[bool]:
+def say(environment, asked, *names, digest="", only=None):
     """Whether the list may go after each one's yes; `digest`: not of what waits now."""
     meant = digest or waiting(environment, only=only).wanted.digest
     terms: Any = {"environment": environment, "only": only}
@@ -82,7 +78,7 @@ def say(
     return [until is not None for until in untils]
 
 
-def test_two_people_let_exactly_the_list_go(environment: Environment, asked: Any) -> None:
+def test_two_people_let_exactly_the_list_go(environment, asked):
     """After two different people the next night sends it, once, with both names."""
     said = say(environment, asked, "anna", "ben", digest=waiting(environment).wanted.digest)
     with environment.store.reading() as connection:
@@ -96,7 +92,7 @@ def test_two_people_let_exactly_the_list_go(environment: Environment, asked: Any
     assert (chain, unlike) == ("", [])
 
 
-def test_the_same_person_cannot_be_the_second(environment: Environment, asked: Any) -> None:
+def test_the_same_person_cannot_be_the_second(environment, asked):
     say(environment, asked, "anna")
     asked.wait(hours=1)
 
@@ -104,7 +100,7 @@ def test_the_same_person_cannot_be_the_second(environment: Environment, asked: A
         say(environment, asked, "anna")
 
 
-def test_a_changed_list_voids_the_first_word(environment: Environment, asked: Any) -> None:
+def test_a_changed_list_voids_the_first_word(environment, asked):
     found = waiting(environment).wanted
     say(environment, asked, "anna")
     gone = found.items[0].instruction_id
@@ -118,9 +114,7 @@ def test_a_changed_list_voids_the_first_word(environment: Environment, asked: An
     assert asked.effects() == []
 
 
-def test_a_first_word_about_what_was_withdrawn_since_completes_nothing(
-    environment: Environment, asked: Any
-) -> None:
+def test_a_first_word_about_what_was_withdrawn_since_completes_nothing(environment, asked):
     found = waiting(environment).wanted
     say(environment, asked, "anna")
     gone = found.items[0].instruction_id
@@ -132,7 +126,7 @@ def test_a_first_word_about_what_was_withdrawn_since_completes_nothing(
     assert asked.instruction_states() == {"planned": 2, "withdrawn": 1}
 
 
-def test_a_sum_beyond_the_limit_is_refused(environment: Environment, asked: Any) -> None:
+def test_a_sum_beyond_the_limit_is_refused(environment, asked):
     say(environment, asked, "cara")
 
     with pytest.raises(UsageError, match="limit of Cara Lim"):
@@ -140,7 +134,7 @@ def test_a_sum_beyond_the_limit_is_refused(environment: Environment, asked: Any)
     assert say(environment, asked, "anna") == [True]
 
 
-def unendorsed(environment: Environment) -> list[str]:
+def unendorsed(environment):
     with environment.store.reading() as connection:
         return [
             *verify.unendorsed(connection, environment=environment),
@@ -148,7 +142,7 @@ def unendorsed(environment: Environment) -> list[str]:
         ]
 
 
-def test_who_would_leave_nobody_behind_is_told_before(asked: Any) -> None:
+def test_who_would_leave_nobody_behind_is_told_before(asked):
     people = PEOPLE.replace("limit = { EUR = 100000", "limit = { EUR = 1")
     (asked.folder / "config" / "approvers.toml").write_text(people)
     with asked.environment() as opened:
@@ -157,7 +151,7 @@ def test_who_would_leave_nobody_behind_is_told_before(asked: Any) -> None:
         assert waiting(opened).first_by == ""
 
 
-def test_nobody_completes_a_yes_that_was_taken_back(environment: Environment, asked: Any) -> None:
+def test_nobody_completes_a_yes_that_was_taken_back(environment, asked):
     """Also not where whoever has the tables takes the withdrawal away: no words count then."""
     digest = waiting(environment).wanted.digest
     say(environment, asked, "anna")
@@ -174,9 +168,7 @@ def test_nobody_completes_a_yes_that_was_taken_back(environment: Environment, as
     assert any("endorsement 2 is missing" in each for each in unendorsed(environment))
 
 
-def test_a_night_sends_nothing_on_an_approval_that_ran_out(
-    environment: Environment, asked: Any
-) -> None:
+def test_a_night_sends_nothing_on_an_approval_that_ran_out(environment, asked):
     say(environment, asked, "anna", "ben")
     asked.now += timedelta(days=5)
     asked.move_money()
@@ -185,9 +177,7 @@ def test_a_night_sends_nothing_on_an_approval_that_ran_out(
     assert asked.instruction_states() == {"planned": 3}
 
 
-def test_a_newer_approval_keeps_what_an_older_one_lost(
-    environment: Environment, asked: Any
-) -> None:
+def test_a_newer_approval_keeps_what_an_older_one_lost(environment, asked):
     """What ran out and was approved again goes."""
     for days in (5, 0):
         say(environment, asked, "anna", "ben")
@@ -198,7 +188,7 @@ def test_a_newer_approval_keeps_what_an_older_one_lost(
     assert asked.instruction_states() == {"confirmed": 3}
 
 
-def test_without_a_secret_the_history_says_so(environment: Environment, asked: Any) -> None:
+def test_without_a_secret_the_history_says_so(environment, asked):
     assert person("cara", environment, asked).as_text == "Cara Lim (no code proved who it was)"
 
 
@@ -228,9 +218,7 @@ WITHOUT_BEN = PEOPLE.replace("[approvers.ben]", "[approvers.bea]").replace("Ben 
     ],
     ids=["the second left", "the first left", "reviewers now", "a lower limit"],
 )
-def test_the_word_of_who_may_not_any_more_sends_nothing(
-    environment: Environment, asked: Any, people: str, why: str
-) -> None:
+def test_the_word_of_who_may_not_any_more_sends_nothing(environment, asked, people, why):
     """Who may let money go is asked once more before it goes."""
     say(environment, asked, "anna", "ben")
     (asked.folder / "config" / "approvers.toml").write_text(people)
@@ -243,12 +231,12 @@ def test_the_word_of_who_may_not_any_more_sends_nothing(
     assert held == {f"its approval counts no more: {why}; approve it again"}
 
 
-def declare(asked: Any, name: str, *, old: str = "", new: str) -> None:
+def declare(asked, name, *, old="", new):
     path = asked.folder / "config" / name
     path.write_text((path.read_text() if path.exists() else "").replace(old, "") + new)
 
 
-def test_what_waits_for_people_goes_by_no_rule_that_came_later(asked: Any) -> None:
+def test_what_waits_for_people_goes_by_no_rule_that_came_later(asked):
     declare(asked, "merchants.toml", old="auto_approve = false", new="auto_approve = true\n")
     declare(asked, "limits.toml", new="[limits.EUR]\napproved_by_rule = 100000\n")
     asked.move_money()
@@ -258,7 +246,7 @@ def test_what_waits_for_people_goes_by_no_rule_that_came_later(asked: Any) -> No
 
 
 @pytest.mark.parametrize("bound", ["night", "day"])
-def test_a_limit_that_was_tightened_after_both_words_holds(asked: Any, bound: str) -> None:
+def test_a_limit_that_was_tightened_after_both_words_holds(asked, bound):
     with asked.environment() as opened:
         say(opened, asked, "anna", "ben")
     declare(asked, "limits.toml", new=f"[limits.EUR]\n{bound} = 0.01\n")

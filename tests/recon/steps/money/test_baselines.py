@@ -1,5 +1,4 @@
 from datetime import UTC, datetime
-from typing import Any
 
 import pytest
 from sqlalchemy import text
@@ -19,7 +18,7 @@ ROW = {
 }
 
 
-def _shown(row: Any, **more: str) -> tuple[str, ShownPayment]:
+def _shown(row, **more):
     return row["order_no"], ShownPayment(
         *(row["transaction_id"], GatewayState.PAID),
         *(row["payment_status"], row["currency"], row["amount"], row["transaction_date"]),
@@ -27,7 +26,7 @@ def _shown(row: Any, **more: str) -> tuple[str, ShownPayment]:
     )
 
 
-def _closed(*rows: dict[str, Any]) -> dict[str, list[str]]:
+def _closed(*rows):
     found = payments_by_order(map(_shown, rows))
     return {order: [one.closed_because for one in payments] for order, payments in found.items()}
 
@@ -97,7 +96,7 @@ def test_what_was_charged_back_is_not_refunded(merchant):
     assert holds(merchant) == {settled.order_no: True, booked.order_no: True}
 
 
-def holds(merchant: Any) -> dict[str, bool]:
+def holds(merchant):
     query = text("SELECT order_no, hold FROM instruction WHERE state = 'approved'")
     with merchant.environment() as environment, environment.store.reading() as connection:
         return {row[0]: "chargebacks would exceed" in row[1] for row in connection.execute(query)}

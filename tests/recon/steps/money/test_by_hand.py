@@ -1,21 +1,17 @@
 import signal
 import time
 import urllib.error
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
 from recon.config.settings import Settings
-from recon.instructions.instruction import Instruction
 from recon.model.errors import FolderError, NightHeldError, UsageError
 from recon.model.terms import InstructionKind, InstructionState
 from recon.steps.approvals import people
 from recon.steps.money.approve import approve, lapse, waiting
 from recon.steps.money.by_hand import HandRequest, carry_out
-from recon.steps.runtime.environment import Environment
 from recon.steps.runtime.identity import identify
 from recon.store.database.migrate import upgrade
 from recon.store.database.night_lock import account_lock
@@ -36,7 +32,7 @@ limit = { EUR = 100000 }
 """
 
 
-def _ask(merchant: Any, kind: str, payment: Any, **options: str) -> Instruction:
+def _ask(merchant, kind, payment, **options):
     request = HandRequest(
         InstructionKind(kind),
         "100042",
@@ -49,7 +45,7 @@ def _ask(merchant: Any, kind: str, payment: Any, **options: str) -> Instruction:
         return carry_out(request, environment=environment)
 
 
-def _ids_unique(merchant: Any) -> None:
+def _ids_unique(merchant):
     merchant.configure("merchants.toml", 'instructions = { ids = "unique" }\n')
 
 
@@ -81,7 +77,7 @@ def test_a_movement_of_the_same_payment_under_another_order_counts(merchant):
     assert len(merchant.effects()) == 1
 
 
-def _part(payment: Any) -> str:
+def _part(payment):
     """A tenth and less of a payment, as files write it."""
     return "1" if payment.currency == "JPY" else "1.000" if payment.currency == "KWD" else "1.00"
 
@@ -115,7 +111,7 @@ def test_what_the_gateway_speaks_against_is_neither_stored_nor_sent(
 
 
 @pytest.fixture
-def interrupts() -> Iterator[None]:
+def interrupts():
     """SIGINT interrupts, also where these tests were begun in the background, which ignores it."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
@@ -127,7 +123,7 @@ def test_a_signal_waits_for_the_end_of_the_movement(merchant):
     """Told to end while it is on its way: the answer is kept first, then the signal comes."""
     payment = merchant.payments("authorised")[0]
 
-    def reported_to_end(point: str) -> None:
+    def reported_to_end(point):
         if point == "after claim":
             signal.raise_signal(signal.SIGINT)
 
@@ -200,7 +196,7 @@ def test_whoever_asked_by_hand_approves_it_under_no_name(merchant, monkeypatch, 
     assert merchant.instruction_states() == {"approved": 1}
 
 
-def _approve(environment: Environment, *names: str) -> None:
+def _approve(environment, *names):
     for name in names:
         person = identify(name, code=None, environment=environment)
         approve(waiting(environment).wanted.digest, person=person, environment=environment)
@@ -250,12 +246,12 @@ def test_without_a_reports_folder_nothing_is_stored_or_sent(merchant):
     assert merchant.effects() == []
 
 
-def _status(merchant: Any) -> list[str]:
+def _status(merchant):
     with merchant.environment() as environment:
         return [one.next_step for _, told in people.status(environment) for one in told]
 
 
-def _await_gateway(merchant: Any) -> None:
+def _await_gateway(merchant):
     for _ in range(400):
         try:
             merchant.invariants()
@@ -288,7 +284,7 @@ def test_a_call_that_ended_before_it_sent_is_seen(merchant):
     payment = merchant.payments("authorised")[0]
     merchant.move_money()
 
-    def killed(point: str) -> None:
+    def killed(point):
         if point == "before claim":
             raise KeyboardInterrupt
 
@@ -304,7 +300,7 @@ def test_what_was_sent_is_never_told_as_not_sent(merchant):
     """Another run that took the account over meanwhile: the sentence does not deny the sending."""
     payment = merchant.payments("authorised")[0]
 
-    def taken_over(point: str) -> None:
+    def taken_over(point):
         if point == "after send":
             raise NightHeldError(point)
 

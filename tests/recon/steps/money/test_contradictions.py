@@ -1,5 +1,3 @@
-from typing import Any
-
 import pytest
 from sqlalchemy import update
 
@@ -17,12 +15,12 @@ from tests.recon.webhooks.told import REFUND
 PEOPLE = '[approvers.anna]\nname = "Anna Berg"\n[approvers.ben]\nname = "Ben Roy"\n'
 
 
-def _attention(merchant: Any) -> list[Any]:
+def _attention(merchant):
     with merchant.environment() as environment:
         return [one for _, found in status(environment) for one in found]
 
 
-def _ended_without_effect(merchant: Any) -> Any:
+def _ended_without_effect(merchant):
     """A capture whose request never arrived and whose doubt has ended as not applied."""
     (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
     paid = merchant.payments("authorised")[0]
@@ -37,7 +35,7 @@ def _ended_without_effect(merchant: Any) -> Any:
     return paid
 
 
-def _two_people(merchant: Any, *, said: str) -> None:
+def _two_people(merchant, *, said):
     wanted = next(one.instruction_id for one in _attention(merchant))
     for name in ("anna", "ben"):
         with merchant.environment() as environment:
@@ -47,7 +45,7 @@ def _two_people(merchant: Any, *, said: str) -> None:
             )
 
 
-def _refund(merchant: Any, payment: Any, amount: str, *, date: str) -> None:
+def _refund(merchant, payment, amount, *, date):
     merchant.drop(
         f"refund-{date}.csv",
         merchant.order(payment, action="refund", action_amount=amount),
@@ -56,7 +54,7 @@ def _refund(merchant: Any, payment: Any, amount: str, *, date: str) -> None:
     merchant.wait(hours=24)
 
 
-def _refunds(merchant: Any) -> list[str]:
+def _refunds(merchant):
     return [one["amount"] for one in merchant.effects() if one["operation"] == "refund"]
 
 
@@ -103,7 +101,7 @@ def test_by_hand_a_number_that_does_not_fit_stops_the_next(merchant):
     """The same holds for calls by hand, from the very next one on."""
     payment = next(one for one in merchant.payments("captured") if one.currency == "EUR")
 
-    def ask(amount: str) -> Any:
+    def ask(amount):
         request = HandRequest(
             *(InstructionKind.REFUND, "100042", "100042001", payment.order_no),
             by="anna",

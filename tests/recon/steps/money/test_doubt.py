@@ -1,6 +1,4 @@
-from collections.abc import Mapping
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
@@ -72,7 +70,7 @@ def test_a_capture_that_did_not_happen_comes_again_once_where_that_is_wanted(mer
     assert merchant.instruction_states() == {"resolved_not_applied": 2, "confirmed": 1}
 
 
-def _crash(*_: object, **__: object) -> None:
+def _crash(*_, **__):
     raise KeyboardInterrupt
 
 
@@ -113,9 +111,7 @@ def test_a_later_refund_that_skips_a_number_brings_a_person(merchant):
     assert merchant.instruction_states() == {"needs_human": 1}
 
 
-def _notify(
-    merchant: Any, payment: Any, *, form_of: Mapping[str, str] = PAYMENT, **fields: str
-) -> None:
+def _notify(merchant, payment, *, form_of=PAYMENT, **fields):
     ids = {"order_no": payment.order_no, "transaction_id": payment.transaction_id}
     message = {**form_of, "currency": payment.currency, **ids, **fields}
     with merchant.environment() as environment:
@@ -130,13 +126,13 @@ LOST_REPLY = {"operation": "capture", "kind": "fin", "when": "after"}
 LATE_EFFECT = {"operation": "capture", "kind": "late", "seconds": 600}
 
 
-def _ask_for_captures(merchant: Any, count: int = 1) -> None:
+def _ask_for_captures(merchant, count=1):
     paid = merchant.payments("authorised")[:count]
     rows = [merchant.order(one, status="paid", action="capture") for one in paid]
     merchant.drop("orders.csv", *rows)
 
 
-def _doubt(merchant: Any, effect: dict[str, Any]) -> None:
+def _doubt(merchant, effect):
     _ask_for_captures(merchant)
     merchant.fault(effect, NO_ANSWER | {"nth": 2})
     merchant.move_money()
@@ -144,7 +140,7 @@ def _doubt(merchant: Any, effect: dict[str, Any]) -> None:
     assert merchant.instruction_states() == {"in_doubt": 1}
 
 
-def _nights(merchant: Any, *minutes: int) -> dict[str, int]:
+def _nights(merchant, *minutes):
     for much in minutes:
         merchant.wait(minutes=much)
         merchant.move_money()

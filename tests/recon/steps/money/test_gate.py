@@ -9,21 +9,20 @@ from recon.proof import totals_in_sql
 from recon.proof.totals_in_sql import BEFORE_MONEY
 from recon.steps.money.gate import allow_sending, gate_of, sending_stopped, stop_sending
 from recon.steps.night import whole_night as night
-from recon.steps.runtime.environment import Environment
 from recon.steps.runtime.identity import identify, name_of
 from recon.store.money.sending_rows import turn_switch
 from recon.store.nights import runs
 from recon.store.schema import endorsement
 from tests.recon.steps.approvals.test_verdicts import held_because, lift, not_proven
-from tests.recon.steps.conftest import UP_TO_COMPARE, Merchant, capture, plain_workbooks
+from tests.recon.steps.conftest import UP_TO_COMPARE, capture, plain_workbooks
 
 
-def settled(merchant: Merchant) -> str:
+def settled(merchant):
     """What the step that sends said."""
     return next(step.sentence for step in merchant.told if step.step == "settle")
 
 
-def closed_because(merchant: Merchant, environment: Environment) -> str:
+def closed_because(merchant, environment):
     with night.hold(merchant.request, environment=environment) as run_id:
         with environment.store.reading() as connection:
             run = runs.get(connection, run_id)
@@ -72,7 +71,7 @@ def test_what_does_not_tie_before_money_lets_nothing_leave(merchant, spoilt, red
         night.hold(merchant.request, environment=environment) as run_id,
     ):
 
-        def walk(*steps: str) -> None:
+        def walk(*steps):
             night.walk(
                 steps,
                 run_id,

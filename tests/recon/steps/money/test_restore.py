@@ -3,10 +3,8 @@ import shutil
 import sqlite3
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from random import Random
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from sqlalchemy import select
@@ -19,7 +17,6 @@ from recon.steps.approvals import people
 from recon.steps.money import gate
 from recon.steps.money.approve import approve, reject, waiting
 from recon.steps.money.gate import accept_restore, gate_of, stop_sending
-from recon.steps.runtime.environment import Environment
 from recon.steps.runtime.identity import identify
 from recon.store.database.history import Event, append
 from recon.store.database.outside_heads import ACCEPTED_RESTORE, HeadFile
@@ -45,13 +42,13 @@ limit = { EUR = 1000000 }
 """
 
 
-def accept(environment: Environment, *names: str, reason: str = REASON) -> list[int | None]:
+def accept(environment, *names, reason=REASON):
     """What the restore's acceptance says to each person in turn."""
     said = [identify(name, code=None, environment=environment) for name in names]
     return [accept_restore(person=one, reason=reason, environment=environment) for one in said]
 
 
-def database(merchant: Any) -> Path:
+def database(merchant):
     """The merchant's SQLite file, everything in it."""
     path = merchant.sqlite_path
     with closing(sqlite3.connect(path)) as connection:
@@ -59,7 +56,7 @@ def database(merchant: Any) -> Path:
     return path
 
 
-def restored_over(merchant: Any, backup: Path) -> None:
+def restored_over(merchant, backup):
     """Put yesterday's backup in place of the database."""
     path = database(merchant)
     for beside in (path.with_name(path.name + "-wal"), path.with_name(path.name + "-shm")):
@@ -67,7 +64,7 @@ def restored_over(merchant: Any, backup: Path) -> None:
     shutil.copy(backup, path)
 
 
-def lose(merchant: Any) -> None:
+def lose(merchant):
     """A backup made before a night that refunded three payments; then restored."""
     paid = [one for one in merchant.payments("captured") if one.currency == "EUR"][:3]
     merchant.drop("orders.csv", *[merchant.order(one) for one in paid])
@@ -83,7 +80,7 @@ def lose(merchant: Any) -> None:
 
 
 @pytest.fixture
-def restored(begun: Any) -> Any:
+def restored(begun):
     """A merchant who lost that night's database."""
     return begun(lose)
 
@@ -109,7 +106,7 @@ def test_the_newest_database_put_back_goes_on_after_nights_on_an_older_one(merch
 
 
 @pytest.fixture
-def alone(restored: Any) -> Any:
+def alone(restored):
     """The same merchant, whose head file is gone as well."""
     (restored.folder / "reports" / "history-head.jsonl").unlink()
     return restored
@@ -151,7 +148,7 @@ def test_two_people_go_on_without_the_head_file(alone):
     assert len(alone.effects()) == 3
 
 
-def wait_for_people(merchant: Any) -> None:
+def wait_for_people(merchant):
     """A night whose three refunds nobody has approved, and a backup of it."""
     (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
     path = merchant.folder / "config" / "merchants.toml"
@@ -163,18 +160,18 @@ def wait_for_people(merchant: Any) -> None:
     shutil.copy(database(merchant), merchant.folder / "backup.sqlite")
 
 
-def withdraw_one(environment: Environment, wanted: str) -> None:
+def withdraw_one(environment, wanted):
     """One person's word."""
     people.withdraw(wanted, by="Jo Ahn", reason="not meant", environment=environment)
 
 
-def reject_one(environment: Environment, wanted: str) -> None:
+def reject_one(environment, wanted):
     """One person's no."""
     person = identify("jo", code=None, environment=environment)
     reject([wanted], person=person, reason="not meant", environment=environment)
 
 
-def stop_all(environment: Environment, _: str) -> None:
+def stop_all(environment, _):
     """One person's hand on the switch."""
     stop_sending(by="Jo Ahn", reason="the gateway misbehaves", environment=environment)
 
@@ -280,7 +277,7 @@ def test_a_history_that_does_not_close_is_not_accepted(restored):
 REPLAYED = {"by": "Jo Ahn and Kim Bell", "reason": "for me", "instructions": 0}
 
 
-def closed(environment: Environment) -> str:
+def closed(environment):
     """Why the gate is closed."""
     with environment.store.reading() as connection:
         run = runs.newest_live(connection, ("100042", "100042001"))
@@ -288,7 +285,7 @@ def closed(environment: Environment) -> str:
     return gate_of(run, environment=environment).closed_because
 
 
-def noted_elsewhere(reports: Path) -> None:
+def noted_elsewhere(reports):
     """What the newer database noted after somebody had spoken."""
     path = reports / "history-head.jsonl"
     newest = json.loads(path.read_text().splitlines()[-1])
@@ -297,7 +294,7 @@ def noted_elsewhere(reports: Path) -> None:
         file.write(json.dumps(more) + "\n")
 
 
-def forge(environment: Environment, reports: Path, **data: object) -> None:
+def forge(environment, reports, **data):
     """An acceptance with the night's login and files alone."""
     with environment.store.writing() as connection:
         event = Event("database", "database", ACCEPTED_RESTORE, {**REPLAYED, **data})

@@ -1,5 +1,5 @@
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import count
@@ -8,10 +8,8 @@ from typing import Any
 import pytest
 
 from recon.gateway_client import (
-    BatchReply,
     CertificateError,
     NotSentError,
-    PreparedRequest,
     RawReply,
     ReplyOutcome,
     UnknownOutcomeError,
@@ -21,7 +19,7 @@ from recon.instructions.eligibility import Eligible, ShownPayment
 from recon.instructions.money_requests import GatewayOfMoney
 from recon.model.errors import Defect, OutputError
 from recon.model.terms import GatewayState, InstructionKind
-from recon.steps.money.sender import Sender, Sent
+from recon.steps.money.sender import Sender
 from tests.recon.instructions.sample_instructions import (
     IBAN,
     INSTRUCTION,
@@ -38,7 +36,7 @@ K = InstructionKind
 class Tape(GatewayOfMoney):
     """Plays gateway and journal, and writes down what happened in order."""
 
-    def __init__(self, *answers: object, stop: str = "") -> None:
+    def __init__(self, *answers, stop=""):
         self.answers = list(answers)
         self.stop = stop
         self.halts: list[str] = []
@@ -51,13 +49,13 @@ class Tape(GatewayOfMoney):
         self.kept: list[bytes] = []
         self.outcomes: list[ReplyOutcome] = []
 
-    def prepare(self, rows: Sequence[Eligible]) -> PreparedRequest:
+    def prepare(self, rows):
         if self.unsigned:
             self.events.append("unsigned")
             raise self.unsigned.pop(0)
         return request_of(rows)
 
-    async def send(self, request: PreparedRequest) -> RawReply:
+    async def send(self, request):
         rows: Any = request.rows
         ids = ",".join(row.instruction.instruction_id for row in rows)
         self.events.append(f"send {rows[0].instruction.kind} {ids}")
@@ -67,18 +65,16 @@ class Tape(GatewayOfMoney):
         assert isinstance(answer, RawReply)
         return answer
 
-    def read(self, request: PreparedRequest, reply: RawReply) -> BatchReply:
+    def read(self, request, reply):
         del reply
         self.events.append("judge")
         outcome = self.outcomes.pop(0) if self.outcomes else ReplyOutcome.DONE
         return reply_of(*[outcome] * len(request.rows), stop=self.stop)
 
-    def halted(self) -> str:
+    def halted(self):
         return self.halts.pop(0) if self.halts else ""
 
-    def claim(
-        self, batch_id: str, rows: Sequence[Eligible], *, request: PreparedRequest, at: datetime
-    ) -> Mapping[str, str]:
+    def claim(self, batch_id, rows, *, request, at):
         del request, at
         ids = [row.instruction.instruction_id for row in rows]
         if gone := {one: self.gone[one] for one in ids if one in self.gone}:
@@ -87,25 +83,25 @@ class Tape(GatewayOfMoney):
         self.events.append(f"claim {batch_id}")
         return self.stray
 
-    def note_outside(self) -> None:
+    def note_outside(self):
         if self.outside:
             raise self.outside
         self.noted.append(self.events[-1])
 
-    def release(self, batch_id: str, *, reason: str, at: datetime) -> None:
+    def release(self, batch_id, *, reason, at):
         del reason, at
         self.events.append(f"release {batch_id}")
 
-    def doubt(self, batch_id: str, *, reason: str, at: datetime) -> None:
+    def doubt(self, batch_id, *, reason, at):
         del reason, at
         self.events.append(f"doubt {batch_id}")
 
-    def save_reply(self, batch_id: str, reply: RawReply, *, saved: bytes) -> None:
+    def save_reply(self, batch_id, reply, *, saved):
         del reply
         self.kept.append(saved)
         self.events.append(f"keep {batch_id}")
 
-    def record(self, batch_id: str, reply: BatchReply, *, at: datetime) -> None:
+    def record(self, batch_id, reply, *, at):
         del reply, at
         self.events.append(f"record {batch_id}")
 
@@ -113,12 +109,12 @@ class Tape(GatewayOfMoney):
 class Time:
     """Passes when the sender waits, and writes down until when on the tape."""
 
-    def __init__(self, tape: Tape) -> None:
+    def __init__(self, tape):
         self.now = timedelta(days=1)
         self._began = self.now
         self._tape = tape
 
-    async def sleep(self, much: timedelta) -> None:
+    async def sleep(self, much):
         self.now += much
         waited = f"until {(self.now - self._began).total_seconds():g} s"
         if self._tape.events[-1].startswith("until"):
@@ -126,7 +122,7 @@ class Time:
         self._tape.events.append(waited)
 
 
-def _eligible(number: int, kind: InstructionKind = K.CAPTURE, *, transaction: str = "") -> Eligible:
+def _eligible(number, kind=K.CAPTURE, *, transaction=""):
     instruction = replace(
         INSTRUCTION,
         instruction_id=f"i{number}",
@@ -142,13 +138,7 @@ def _eligible(number: int, kind: InstructionKind = K.CAPTURE, *, transaction: st
     return Eligible(instruction, payment)
 
 
-def _send(
-    tape: Tape,
-    *eligible: Eligible,
-    seconds: Iterable[float] | None = None,
-    interval: float = 0,
-    **how: Any,
-) -> Sent:
+def _send(tape, *eligible, seconds=None, interval=0, **how):
     """One pass in a time of its own, or one whose clock shows these seconds, one after another."""
     numbers, time, readings = count(1), Time(tape), iter(seconds or ())
     sender = Sender(
@@ -170,11 +160,11 @@ EACH_KIND = (ONE, _eligible(2, K.CANCEL), _eligible(3, K.REFUND))
 """Each a batch of its own, in this order."""
 
 
-def _busy(seconds: int) -> RawReply:
+def _busy(seconds):
     return RawReply(429, {"retry-after": str(seconds)}, b"", AT)
 
 
-def _unsigned(**how: Any) -> UnsignedError:
+def _unsigned(**how):
     return UnsignedError("the signer did not answer", **how)
 
 
@@ -325,7 +315,7 @@ def test_a_pass_writes_down_and_sends_in_its_order(name):
     assert sent.left_out == case.left_out
 
 
-def _steps(tape: Tape) -> list[str]:
+def _steps(tape):
     return [one for one in tape.events if one.split()[0] in {"claim", "send", "until"}]
 
 
@@ -415,7 +405,7 @@ def test_a_claim_whose_note_cannot_be_written_is_undone():
 class Silent(Tape):
     """A gateway that never answers."""
 
-    async def send(self, request: PreparedRequest) -> RawReply:
+    async def send(self, request):
         self.events.append(f"send {len(request.rows)}")
         await asyncio.Event().wait()
         raise AssertionError

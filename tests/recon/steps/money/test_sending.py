@@ -1,6 +1,5 @@
 import sqlite3
 from contextlib import closing
-from typing import Any
 
 import pytest
 
@@ -19,7 +18,7 @@ name = "Cleo Ott"
 """
 
 
-def _drop_captures(merchant: Any, count: int = 3) -> list[Any]:
+def _drop_captures(merchant, count=3):
     payments = [p for p in merchant.payments("authorised") if p.currency == "EUR"][:count]
     merchant.drop(
         "orders.csv", *(merchant.order(p, status="paid", action="capture") for p in payments)
@@ -27,22 +26,22 @@ def _drop_captures(merchant: Any, count: int = 3) -> list[Any]:
     return payments
 
 
-def _limits(merchant: Any, **keys: str) -> None:
+def _limits(merchant, **keys):
     lines = ["[limits.EUR]", *(f"{name} = {text}" for name, text in keys.items())]
     (merchant.folder / "config" / "limits.toml").write_text("\n".join(lines))
 
 
-def _cents(text: str) -> int:
+def _cents(text):
     return int(text.replace(".", ""))
 
 
-def _sql(merchant: Any, query: str) -> list[Any]:
+def _sql(merchant, query):
     path = merchant.sqlite_path
     with closing(sqlite3.connect(path)) as connection:
         return connection.execute(query).fetchall()
 
 
-def _allow(merchant: Any, *names: str) -> list[bool]:
+def _allow(merchant, *names):
     (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
     with merchant.environment() as environment:
         people = [identify(name, code=None, environment=environment) for name in names]
@@ -52,7 +51,7 @@ def _allow(merchant: Any, *names: str) -> list[bool]:
         ]
 
 
-def _stop(merchant: Any) -> None:
+def _stop(merchant):
     with merchant.environment() as environment:
         stop_sending(by="Ann", reason="odd orders", environment=environment)
 

@@ -1,34 +1,28 @@
 import hashlib
 import sqlite3
-from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import pytest
 from sqlalchemy import event
 
 from recon.model.errors import SpillError, StoreError, UsageError
 from recon.steps.approvals.verdicts import exclude_file
-from recon.steps.runtime.environment import Environment
 from recon.steps.runtime.identity import identify
 from recon.store.database import engine, history
 from recon.store.database.migrate import upgrade
 
-Fault = Callable[[Environment], None]
-
 
 @pytest.fixture(autouse=True)
-def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+def _impatient(monkeypatch):
     monkeypatch.setattr(engine, "BUSY_TIMEOUT_MS", 100)
     monkeypatch.setitem(engine.SQLITE_PRAGMAS, "busy_timeout", 100)
 
 
-def _faulty_night(merchant: Any, *, at: str, fault: Fault) -> None:
+def _faulty_night(merchant, *, at, fault):
     happened: list[str] = []
 
-    def mark(point: str) -> None:
+    def mark(point):
         if point == at and not happened:
             happened.append(point)
             fault(environment)
@@ -40,7 +34,7 @@ def _faulty_night(merchant: Any, *, at: str, fault: Fault) -> None:
     assert happened == [at]
 
 
-def _refunds(merchant: Any) -> int:
+def _refunds(merchant):
     paid = [one for one in merchant.payments("captured") if one.currency == "EUR"]
     merchant.drop(
         "refunds.csv", *(merchant.order(one, status="refunded", action="refund") for one in paid)
@@ -48,17 +42,17 @@ def _refunds(merchant: Any) -> int:
     return len(paid)
 
 
-def _captures(merchant: Any) -> int:
+def _captures(merchant):
     waiting = merchant.payments("authorised")
     merchant.drop("captures.csv", *(merchant.order(one, action="capture") for one in waiting))
     return len(waiting)
 
 
-def _files(merchant: Any) -> list[Path]:
+def _files(merchant):
     return sorted((merchant.folder / "reports" / "spill").glob("*"))
 
 
-def _full(environment: Environment) -> None:
+def _full(environment):
     event.listen(
         environment.store.engine,
         "checkout",
@@ -66,7 +60,7 @@ def _full(environment: Environment) -> None:
     )
 
 
-def _full_to_the_brim(environment: Environment) -> None:
+def _full_to_the_brim(environment):
     """As `_full`, and what lay free within the database is taken, too."""
     with environment.store.writing() as connection:
         connection.exec_driver_sql("CREATE TABLE brim (taken BLOB)")
@@ -79,18 +73,18 @@ def _full_to_the_brim(environment: Environment) -> None:
 
 
 class Locker:
-    def __init__(self, path: str) -> None:
+    def __init__(self, path):
         self.other = sqlite3.connect(path, isolation_level=None)
 
-    def __call__(self, _: Environment) -> None:
+    def __call__(self, _):
         self.other.execute("BEGIN IMMEDIATE")
 
-    def end(self) -> None:
+    def end(self):
         self.other.execute("ROLLBACK")
 
 
 @pytest.fixture
-def locked(merchant: Any) -> Iterator[Locker]:
+def locked(merchant):
     """Somebody's writer holds the database until the test ends it."""
     locker = Locker(str(merchant.sqlite_path))
     with closing(locker.other):
@@ -145,7 +139,7 @@ def test_a_file_of_another_database_stops_the_night(merchant, locked):
     assert [path.suffix for path in _files(merchant)] == [".excluded"]
 
 
-def _set_aside_by_two(merchant: Any) -> None:
+def _set_aside_by_two(merchant):
     """One word is not enough; the second keeps the file and tells the history."""
     people = "".join(f'[approvers.{one}]\nname = "{one} B"\n' for one in ("anna", "ben"))
     (merchant.folder / "config" / "approvers.toml").write_text(people)

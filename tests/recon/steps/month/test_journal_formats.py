@@ -4,7 +4,6 @@ import csv
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -36,9 +35,7 @@ LONG = 'Auszahlung "Müller & Söhne"; Rückstellung für Größe 42, siehe Anha
 """More than two notes of DATEV's hold."""
 
 
-def journal(
-    name: str, *accounts: tuple[str, int], currency: str = "EUR", text: str = "", day: date = LAST
-) -> list[JournalLine]:
+def journal(name, *accounts, currency="EUR", text="", day=LAST):
     """Its lines, debits positive, in minor units."""
     return [
         JournalLine(
@@ -67,26 +64,24 @@ BOOKS = [
 THIRD_DECIMAL = journal("b08-KWD-1", ("1360", 12345), ("8400", -12345), currency="KWD")
 
 
-def all_journals(kind: str) -> list[JournalLine]:
+def all_journals(kind):
     """All that the format can hold."""
     return BOOKS if kind == "datev" else [*BOOKS, *THIRD_DECIMAL]
 
 
-def written(
-    lines: Sequence[JournalLine], *, kind: str, codes: JournalExport = CODES
-) -> dict[str, bytes]:
+def written(lines, *, kind, codes=CODES):
     return journal_files(lines, wanted=JournalFiles("journals", kind, AT, codes))
 
 
-def read(files: dict[str, bytes], *, kind: str) -> list[Entry]:
+def read(files, *, kind):
     return [entry for name, content in files.items() for entry in READERS[kind](content, name)]
 
 
-def shown(text: str) -> str:
+def shown(text):
     return f"'{text}" if text[:1] in {*"=+-@"} else text
 
 
-def expected(line: JournalLine, *, kind: str) -> Entry:
+def expected(line, *, kind):
     """A line as the format has room for it."""
     thousandths = line.amount * 10 ** (3 - DECIMALS[line.currency])
     name, text = line.journal_id, " ".join(line.text.split())
@@ -102,7 +97,7 @@ def expected(line: JournalLine, *, kind: str) -> Entry:
     return Entry(name, line.day, line.account, line.currency, thousandths, text)
 
 
-def by_journal(entries: Sequence[Entry]) -> Counter[tuple[str, ...]]:
+def by_journal(entries):
     """Journal, day, account, currency and text -> what it moved there."""
     moved: Counter[tuple[str, ...]] = Counter()
     for entry in entries:
@@ -180,7 +175,7 @@ RATES = {"2026-11": {"USD": Decimal("1.085"), "JPY": Decimal("162.345678"), "KWD
 BASED = DATEV.model_copy(update={"base_currency": "EUR", "rates": RATES})
 
 
-def based(lines: Sequence[JournalLine]) -> dict[str, bytes]:
+def based(lines):
     return written(lines, kind="datev", codes=CODES.model_copy(update={"datev": BASED}))
 
 
@@ -282,7 +277,7 @@ def test_datev_gets_no_more_rows_than_it_takes(monkeypatch):
     assert sums_of(read(files, kind="datev")) == {("8400", "EUR"): 50, ("1360", "EUR"): -50}
 
 
-def keyed(keys: dict[str, str], *journals: list[JournalLine]) -> tuple[str, bytes]:
+def keyed(keys, *journals):
     """DATEV's one file of some journals, with tax keys by account."""
     codes = JournalExport(tax_code="V0", tax_codes=keys, datev=DATEV)
     lines = [line for own in journals for line in own]
@@ -309,12 +304,12 @@ def test_a_row_of_datev_has_the_tax_key_that_is_declared_for_one_of_its_accounts
     assert read == {**expected, ("8400", "EUR"): -5000}
 
 
-def sale(name: str, amount: int, *, text: str = "a text") -> list[JournalLine]:
+def sale(name, amount, *, text="a text"):
     """The books owe the clearing account a sale in euros."""
     return journal(name, ("1360", amount), ("8400", -amount), text=text)
 
 
-def in_account(account: str, other: str = "1360") -> list[JournalLine]:
+def in_account(account, other="1360"):
     return journal("b-EUR-1", (account, 1), (other, -1))
 
 
@@ -415,7 +410,7 @@ def test_the_same_lines_are_the_same_bytes():
         )
 
 
-def _of(name: str) -> list[JournalLine]:
+def _of(name):
     return [line for line in BOOKS if line.journal_id == name]
 
 

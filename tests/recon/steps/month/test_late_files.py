@@ -2,11 +2,9 @@
 
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import date, timedelta
+from datetime import timedelta
 from itertools import permutations
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -18,8 +16,6 @@ from recon.month.statement import (
     WAITS,
     ClosedPeriod,
     MonthFrame,
-    MonthNight,
-    MonthStatement,
     prior_items,
 )
 from tests.recon.steps.month.month_folders import (
@@ -41,19 +37,14 @@ KNOWN_BY = DECEMBER.first.isoformat()
 LATE = (("JPY", 1), ("EUR", 3), ("KWD", 2))
 """Currency and days before the last one: batches whose files come after it."""
 NAMED = ("order_no", "entry_id")
-Moved = dict[tuple[str, str], tuple[int, int]]
 
 
-def asked(
-    month: BusinessMonth, nights: Sequence[MonthNight], *, closed_by: str = ""
-) -> MonthStatement:
+def asked(month, nights, *, closed_by=""):
     frame, own = as_asked(month, nights, closed_by=closed_by)
     return statement_of(frame, nights=own)
 
 
-def as_asked(
-    month: BusinessMonth, nights: Sequence[MonthNight], *, closed_by: str = ""
-) -> tuple[MonthFrame, Sequence[MonthNight]]:
+def as_asked(month, nights, *, closed_by=""):
     before = [night for night in nights if night.business_date < month.first.isoformat()]
     own = nights[max(len(before) - 1, 0) :]
     first, last = month.first.isoformat(), month.last.isoformat()
@@ -66,7 +57,7 @@ def as_asked(
     return frame, own
 
 
-def framed(month: BusinessMonth, *, closed_by: str) -> MonthFrame:
+def framed(month, *, closed_by):
     return MonthFrame(
         month=month,
         account=PLACE,
@@ -76,7 +67,7 @@ def framed(month: BusinessMonth, *, closed_by: str) -> MonthFrame:
     )
 
 
-def moved(statement: MonthStatement) -> Moved:
+def moved(statement):
     return {
         (figure.currency, figure.name): (figure.count, figure.amount)
         for figure in statement.figures
@@ -84,7 +75,7 @@ def moved(statement: MonthStatement) -> Moved:
     }
 
 
-def truly(truth: MonthTruth, *, first: date, last: date) -> Moved:
+def truly(truth, *, first, last):
     counts: Counter[tuple[str, str]] = Counter()
     sums: Counter[tuple[str, str]] = Counter()
     for kind, currency, amount, day in truth.events():
@@ -94,7 +85,7 @@ def truly(truth: MonthTruth, *, first: date, last: date) -> Moved:
     return {place: (count, sums[place]) for place, count in counts.items()}
 
 
-def late_by(days: Sequence[int]) -> Mapping[tuple[str, date], date]:
+def late_by(days):
     return {
         (currency, LAST - timedelta(days=before)): LAST + timedelta(days=after)
         for (currency, before), after in zip(LATE, days, strict=True)
@@ -102,7 +93,7 @@ def late_by(days: Sequence[int]) -> Mapping[tuple[str, date], date]:
 
 
 @pytest.fixture(scope="module")
-def played(tmp_path_factory: pytest.TempPathFactory) -> tuple[MonthTruth, list[MonthNight]]:
+def played(tmp_path_factory):
     """A night each day, and three batches of November that come in December."""
     truth = MonthTruth(FIRST, 11, per_day=ORDERS_A_DAY, late=late_by((2, 4, 3)), after=31)
     folder = tmp_path_factory.mktemp("late")
@@ -110,17 +101,17 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> tuple[MonthTruth, list[M
 
 
 @pytest.fixture(scope="module")
-def closed(played: tuple[MonthTruth, list[MonthNight]]) -> MonthStatement:
+def closed(played):
     return asked(NOVEMBER, [night for night in played[1] if night.business_date <= KNOWN_BY])
 
 
 @pytest.fixture(scope="module")
-def again(played: tuple[MonthTruth, list[MonthNight]]) -> MonthStatement:
+def again(played):
     return asked(NOVEMBER, played[1])
 
 
 @pytest.fixture(scope="module")
-def after_close(played: tuple[MonthTruth, list[MonthNight]]) -> MonthStatement:
+def after_close(played):
     return asked(DECEMBER, played[1], closed_by=KNOWN_BY)
 
 
@@ -194,7 +185,7 @@ def test_cash_in_transit_opens_with_what_the_month_before_was_closed_with(
         assert paid[currency, "paid"] == paid[currency, "pay_out"]
 
 
-def in_transit(statement: MonthStatement, *, at: str) -> dict[str, int]:
+def in_transit(statement, *, at):
     return {
         figure.currency: figure.amount
         for figure in statement.figures
@@ -315,12 +306,12 @@ def test_an_adjustment_of_a_batch_that_comes_late_waits_for_it(played, closed, a
     assert waiting(again) == []
 
 
-def waiting(statement: MonthStatement) -> list[tuple[object, ...]]:
+def waiting(statement):
     rows = statement.ledger[statement.ledger["what"].isin(WAITS)]
     return [*rows[["what", "currency", "key", "amount"]].itertuples(index=False, name=None)]
 
 
-def broken(statement: MonthStatement) -> list[object]:
+def broken(statement):
     return [each for each in statement.equations if not each.holds]
 
 
@@ -335,11 +326,11 @@ def test_late_files_give_the_same_totals_in_any_order(first_order, tmp_path, ord
 
 
 @pytest.fixture(scope="module")
-def first_order(tmp_path_factory: pytest.TempPathFactory) -> MonthStatement:
+def first_order(tmp_path_factory):
     return in_order((1, 2, 3), folder=tmp_path_factory.mktemp("order"))
 
 
-def in_order(order: Sequence[int], *, folder: Path) -> MonthStatement:
+def in_order(order, *, folder):
     truth = MonthTruth(FIRST, 12, per_day=1, late=late_by(order))
     days = [*days_of(truth.first_close, LAST)[::5], *days_of(DECEMBER.first, truth.end)]
     return asked(NOVEMBER, nights_of(truth, folder, days=days))

@@ -1,6 +1,4 @@
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -10,23 +8,22 @@ from recon.month import close as month_closes
 from recon.month.close import (
     LEDGER_SHEET,
     CloseVerdict,
-    PreparedClose,
     prepared_close,
 )
 from recon.month.stated import StatedMonth
 from recon.month.statement import ALONE, DIFFERENCES, MonthEquation
-from tests.recon.steps.conftest import ACCOUNT, MERCHANT, Merchant, capture
+from tests.recon.steps.conftest import ACCOUNT, MERCHANT, capture
 
 NOVEMBER = BusinessMonth.named("2026-11")
 LAST = "2026-11-30"
 
 
-def closed(merchant: Merchant) -> PreparedClose:
+def closed(merchant):
     with merchant.environment() as environment:
         return prepared_close(NOVEMBER, account=(MERCHANT, ACCOUNT), environment=environment)
 
 
-def play(merchant: Merchant) -> None:
+def play(merchant):
     """A night in the month, one on its last day, and a reason for those between."""
     capture(merchant)
     merchant.night()
@@ -35,11 +32,11 @@ def play(merchant: Merchant) -> None:
 
 
 @pytest.fixture
-def ended(begun: Callable[[Any], Merchant]) -> Merchant:
+def ended(begun):
     return begun(play)
 
 
-def blocked(close: PreparedClose) -> str:
+def blocked(close):
     return "\n".join(f"{each.what} | {each.owner} | {each.where}" for each in close.blockers)
 
 
@@ -47,11 +44,11 @@ STATED: list[StatedMonth] = []
 """November as its nights have it, stated once for all tests that let it say something else."""
 
 
-def given(merchant: Merchant, monkeypatch: pytest.MonkeyPatch, **fields: object) -> PreparedClose:
+def given(merchant, monkeypatch, **fields):
     """The close of a statement that says something else."""
     real = month_closes.stated_month
 
-    def other(*args: Any, **named: Any) -> StatedMonth:
+    def other(*args, **named):
         if not STATED:
             STATED.append(real(*args, **named))
         (stated,) = STATED
@@ -181,7 +178,7 @@ OLD_BATCHES = "a late file changed batch B1, B2, B3 and 1 more: say [window] led
 WIDER = "ledger_days = 56 in rules.toml, run the next night"
 
 
-def lost(settled_on: str) -> dict[str, object]:
+def lost(settled_on):
     """Four batches of a day that no night knows any more, and the equation that lacks them."""
     lacking = MonthEquation("P2", ALONE, "EUR", "amount", 41, 0)
     batches = [(settled_on, f"B{number}") for number in range(1, 5)]

@@ -2,11 +2,8 @@
 
 import csv
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import date
-from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -15,12 +12,9 @@ from recon.model.errors import UsageError
 from recon.model.terms import ACCRUAL, REVERSAL
 from recon.month import journal_exports
 from recon.month import signing as signed_closes
-from recon.month.close import PreparedClose, prepared_close
-from recon.month.journal_exports import HandedOver, HandOut, export_month, journals_out
-from recon.month.journal_formats import JournalLine
-from recon.steps.runtime.environment import Environment
+from recon.month.close import prepared_close
+from recon.month.journal_exports import HandOut, export_month, journals_out
 from recon.store.people import closed_months
-from recon.store.people.closed_months import ClosedMonth
 from tests.recon.steps.approvals.test_sign_off import PEOPLE
 from tests.recon.steps.compare.test_journals import (
     RULES,
@@ -30,7 +24,7 @@ from tests.recon.steps.compare.test_journals import (
     newest,
     proposed,
 )
-from tests.recon.steps.conftest import ACCOUNT, MERCHANT, Merchant
+from tests.recon.steps.conftest import ACCOUNT, MERCHANT
 from tests.recon.steps.month.test_month_closes import LAST, NOVEMBER
 from tests.recon.steps.month.test_signed_closes import close, problems, reopened
 
@@ -53,7 +47,7 @@ DATEV_BATCHES = ("EUR-2026-11", "USD-2026-11", "EUR-2026-12")
 ACCRUED = ("accrual-fees-EUR-2026-11", "reversal-fees-EUR-2026-11")
 
 
-def play_closed(merchant: Merchant) -> None:
+def play_closed(merchant):
     """A closed month with a captured payment that the ledger lacks, and fees to accrue."""
     merchant.configure("rules.toml", RULES + EXPORT + DATEV)
     (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
@@ -66,7 +60,7 @@ def play_closed(merchant: Merchant) -> None:
         close(merchant)
 
 
-def accrued(amount: int) -> pd.DataFrame:
+def accrued(amount):
     """Fees of November, booked on its last day and taken back on the next."""
     shared = {"currency": "EUR", "order_no": "", "break_id": "", "text": "fees of 2026-11"}
     rows = [
@@ -84,14 +78,14 @@ def accrued(amount: int) -> pd.DataFrame:
 
 
 @pytest.fixture
-def over(begun: Callable[[Any], Merchant]) -> Merchant:
+def over(begun):
     return begun(play_closed)
 
 
-def close_with(monkeypatch: pytest.MonkeyPatch, *, fees: int) -> None:
+def close_with(monkeypatch, *, fees):
     """Whoever closes November finds these fees to accrue; what blocks it is not asked here."""
 
-    def prepared(*args: Any, **named: Any) -> PreparedClose:
+    def prepared(*args, **named):
         found = prepared_close(*args, **named)
         statement = found.stated.statement
         journals = pd.concat([statement.journals, accrued(fees)], ignore_index=True)
@@ -101,15 +95,13 @@ def close_with(monkeypatch: pytest.MonkeyPatch, *, fees: int) -> None:
     monkeypatch.setattr(signed_closes, "prepared_close", prepared)
 
 
-def exported(
-    merchant: Merchant, out: Path, *, kind: str = "csv", again: tuple[str, ...] = ()
-) -> HandedOver:
+def exported(merchant, out, *, kind="csv", again=()):
     wanted = HandOut(out, kind, again)
     with merchant.environment() as environment:
         return export_month(NOVEMBER, account=OWN, wanted=wanted, environment=environment)
 
 
-def sums(path: Path) -> Counter[tuple[str, str]]:
+def sums(path):
     """Account and currency -> debits less credits in hundredths, of a file of our own columns."""
     found: Counter[tuple[str, str]] = Counter()
     with path.open(newline="") as file:
@@ -193,7 +185,7 @@ def test_a_lost_file_is_written_again_and_another_content_is_not_replaced(over, 
         exported(over, tmp_path / "out", again=("unknown-EUR-1",))
 
 
-def _names(content: bytes) -> set[str]:
+def _names(content):
     return {row["journal_id"] for row in csv.DictReader(content.decode().splitlines())}
 
 
@@ -201,7 +193,7 @@ def test_journals_leave_by_currency(over, tmp_path):
     """A format that cannot hold one currency does not keep the others back; each leaves once."""
     out = tmp_path / "out"
 
-    def of(*currencies: str) -> HandedOver:
+    def of(*currencies):
         wanted = HandOut(out, currencies=currencies)
         with over.environment() as environment:
             return export_month(NOVEMBER, account=OWN, wanted=wanted, environment=environment)
@@ -274,7 +266,7 @@ def test_a_journal_is_listed_with_the_days_of_its_file(over, tmp_path, monkeypat
     """One that is booked in two months leaves whole, and is not held for another than proposed."""
     read, early = journal_exports.sealed_lines, date(2026, 11, 28)
 
-    def of_two_days(closed: ClosedMonth, *, environment: Environment) -> list[JournalLine]:
+    def of_two_days(closed, *, environment):
         lines = read(closed, environment=environment)
         part = {"debit": 1, "credit": 1}
         for line in [line for line in lines if line.kind == "permanent"]:

@@ -2,7 +2,7 @@
 
 import tempfile
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from recon.archive.schemas import SCHEMAS
 from recon.model.business_date import BusinessCalendar, BusinessMonth
-from recon.month.stated import MonthInSql, month_in_sql
+from recon.month.stated import month_in_sql
 from recon.month.statement import (
     ClosedPeriod,
     MonthFrame,
@@ -47,12 +47,7 @@ nights_shown = st.lists(
 
 
 @contextmanager
-def tables_of(
-    nights: Sequence[Shown],
-    *,
-    closed: Sequence[ClosedPeriod] = (),
-    refunds: Sequence[tuple[str, int]] = (),
-) -> Iterator[MonthInSql]:
+def tables_of(nights, *, closed=(), refunds=()):
     frame = MonthFrame(NOVEMBER, PLACE, BusinessCalendar.of(), closed=closed)
     with tempfile.TemporaryDirectory() as name:
         read = [written(night, number=n, folder=Path(name)) for n, night in enumerate(nights)]
@@ -80,7 +75,7 @@ def tables_of(
             yield month
 
 
-def written(night: Shown, *, number: int, folder: Path) -> MonthNight:
+def written(night, *, number, folder):
     day = BEGIN + timedelta(days=number)
     rows: list[Row] = [
         {
@@ -106,7 +101,7 @@ def written(night: Shown, *, number: int, folder: Path) -> MonthNight:
     return MonthNight(number, f"run-{number}", day.date().isoformat(), "rules", files)
 
 
-def expected(nights: Sequence[Shown]) -> Iterable[tuple[str, int, int, int]]:
+def expected(nights):
     last: dict[int, tuple[int, int]] = {}
     for number, night in enumerate(nights):
         for payment in {payment for payment, _ in night}:

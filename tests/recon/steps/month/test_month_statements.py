@@ -7,8 +7,8 @@ from recon.model.business_date import BusinessMonth
 from recon.model.errors import ArchiveError, UsageError
 from recon.model.nights import Mode
 from recon.month.close import document_of, month_files, name_of, write_files
-from recon.month.stated import StatedMonth, earlier_days, stated_month
-from tests.recon.steps.conftest import ACCOUNT, MERCHANT, Merchant, capture, run_folder
+from recon.month.stated import earlier_days, stated_month
+from tests.recon.steps.conftest import ACCOUNT, MERCHANT, capture, run_folder
 from tests.recon.steps.files.test_settlement_files import declare, line, place, send
 from tests.recon.steps.month import test_month_closes as closes
 
@@ -16,7 +16,7 @@ LATER = "2026-11-24"
 """A Tuesday: Monday's night is missing before it."""
 
 
-def stated(merchant: Merchant, month: str = "2026-11") -> StatedMonth:
+def stated(merchant, month="2026-11"):
     with merchant.environment() as environment:
         return stated_month(
             BusinessMonth.named(month), account=(MERCHANT, ACCOUNT), environment=environment
@@ -76,7 +76,7 @@ def test_a_changed_file_is_refused_by_name(merchant, name):
         stated(merchant)
 
 
-def earlier_answers(month: StatedMonth) -> str:
+def earlier_answers(month):
     """The files that a statement reads of nights before its own."""
     return month.statement.sql.split("VIEW earlier_answers")[1].split(";")[0]
 

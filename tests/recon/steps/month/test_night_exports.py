@@ -1,14 +1,11 @@
 """What a night hands out for the ledger: nothing that waits for the close of the month before."""
 
-from pathlib import Path
-
 import pytest
 
 from recon.model.business_date import BusinessMonth
-from recon.month.journal_exports import WRITTEN_OFF, HandedOver, HandOut, export_of_night
+from recon.month.journal_exports import WRITTEN_OFF, HandOut, export_of_night
 from tests.recon.steps.approvals.test_sign_off import PEOPLE
 from tests.recon.steps.compare.test_journals import RULES, ask_write_off, newest, proposed
-from tests.recon.steps.conftest import Merchant
 from tests.recon.steps.month.test_month_closes import LAST
 from tests.recon.steps.month.test_month_exports import close_with, exported
 from tests.recon.steps.month.test_signed_closes import close
@@ -22,7 +19,7 @@ UNCLOSED = (
 )
 
 
-def play_over(merchant: Merchant) -> None:
+def play_over(merchant):
     """A captured payment of November that the ledger lacks, in no closed month, on 1 December."""
     merchant.configure("rules.toml", RULES)
     (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
@@ -34,20 +31,20 @@ def play_over(merchant: Merchant) -> None:
     merchant.night(date=AFTER)
 
 
-def of_night(merchant: Merchant, out: Path, *, is_of_night: bool = False) -> HandedOver:
+def of_night(merchant, out, *, is_of_night=False):
     """`recon journals NIGHT`."""
     with merchant.environment() as environment:
         wanted = HandOut(out, is_of_night=is_of_night)
         return export_of_night(newest(merchant).run_id, wanted=wanted, environment=environment)
 
 
-def only_journal(merchant: Merchant) -> str:
+def only_journal(merchant):
     result, _, _ = proposed(merchant, newest(merchant).run_id)
     (name,) = result.journals["journal_id"].unique()
     return str(name)
 
 
-def days_of(path: Path | None) -> list[str]:
+def days_of(path):
     header, *lines = path.read_text().splitlines()
     at = header.split(",").index("date")
     return [line.split(",")[at] for line in lines]

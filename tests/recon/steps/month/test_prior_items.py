@@ -1,9 +1,7 @@
 """What comes after a close for the closed dates stands in the open month, and nowhere silently."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from io import BytesIO
-from typing import Any
 
 import openpyxl
 import pytest
@@ -13,14 +11,13 @@ from recon.month import close as month_closes
 from recon.month.close import prepared_close, seen_close
 from recon.month.statement import CLOSING
 from reports.month_workbook import close_workbook
-from tests.recon.steps.conftest import Merchant
 from tests.recon.steps.month import test_signed_closes as closes
 
 DECEMBER = BusinessMonth.named("2026-12")
 pytestmark = closes.pytestmark
 
 
-def play_late(merchant: Merchant) -> None:
+def play_late(merchant):
     """November is closed; then an order of November comes that nobody had heard of."""
     closes.play_people(merchant)
     closes.close(merchant)
@@ -31,7 +28,7 @@ def play_late(merchant: Merchant) -> None:
 
 
 @pytest.fixture
-def late(begun: Callable[[Any], Merchant]) -> Merchant:
+def late(begun):
     return begun(play_late)
 
 
@@ -51,7 +48,7 @@ def test_an_opening_that_is_not_what_was_closed_is_named(late, monkeypatch):
     """Whatever moved it: closed figures are never restated silently."""
     real = month_closes.sealed_figures
 
-    def other(document: Any) -> Any:
+    def other(document):
         figures = real(document)
         wanted = next(each for each in figures if (each.of, each.at) == ("gateway", CLOSING))
         return [

@@ -16,7 +16,7 @@ BOTH = all_journals("csv")
 PROGRAM_SECONDS_MAX = 60
 
 
-def answer(*command: str) -> list[list[str]]:
+def answer(*command):
     """What a program prints as CSV; it ends with 0, or the test is red with what it said."""
     program = shutil.which(command[0])
     if program is None:
@@ -34,7 +34,7 @@ def answer(*command: str) -> list[list[str]]:
     return list(csv.reader(done.stdout.splitlines(), strict=True))
 
 
-def thousandths(text: str) -> int:
+def thousandths(text):
     """An amount as a strict reader takes it: digits, one point, no grouping."""
     assert re.fullmatch(r"-?[0-9]+(?:\.[0-9]+)?", text), text
     return int(Decimal(text) * 1000)

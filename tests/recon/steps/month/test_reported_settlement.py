@@ -1,8 +1,6 @@
 """A batch from before the window, of which a night has those lines alone that it is asked about."""
 
-from collections.abc import Sequence
 from datetime import date
-from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -12,7 +10,7 @@ from recon.archive.schemas import SCHEMAS
 from recon.model.business_date import BusinessCalendar, BusinessMonth
 from recon.month import stated as in_sql
 from recon.month.stated import month_in_sql, statement_of
-from recon.month.statement import ALONE, MonthFrame, MonthNight, MonthStatement
+from recon.month.statement import ALONE, MonthFrame
 from tests.recon.steps.month.month_folders import nights_of, table_of_rows
 from tests.recon.steps.month.month_truth import PLACE, MonthTruth
 
@@ -27,7 +25,7 @@ BATCH = (FIRST, FIRST, KEPT, SECOND, FREE, PAID)
 FRAME = MonthFrame(BusinessMonth.named("2026-11"), PLACE, BusinessCalendar.of())
 
 
-def rows_of(batch: Sequence[Line], *, asked: str, by_payment: bool) -> list[dict[str, Any]]:
+def rows_of(batch, *, asked, by_payment):
     """Lines of the payments that a night is asked about, and the rest as the store sums it."""
     rows, sums = list[dict[str, Any]](), dict[tuple[str, str], list[int]]()
     for kind, payment, gross, fee in batch:
@@ -41,16 +39,14 @@ def rows_of(batch: Sequence[Line], *, asked: str, by_payment: bool) -> list[dict
     return [*rows, *(row_of(*key, *amounts, source="older files") for key, amounts in named)]
 
 
-def row_of(kind: str, payment: str, gross: int, fee: int, *, source: str) -> dict[str, Any]:
+def row_of(kind, payment, gross, fee, *, source):
     names = {"merchant_id": PLACE[0], "account_id": PLACE[1], "batch_id": "B", "source": source}
     amounts = {"gross": gross, "fee": fee, "net": gross - fee}
     about = {"settled_on": "2026-10-10", "entry_type": kind, "currency": "EUR"}
     return {**names, **about, **amounts, "transaction_id": payment, "line": 1}
 
 
-def nights_that(
-    folder: Path, *, asked: Sequence[str], by_payment: bool, last: Sequence[Line] = BATCH
-) -> list[MonthNight]:
+def nights_that(folder, *, asked, by_payment, last=BATCH):
     """Nights that have nothing settled but the batch, each asked about other payments."""
     days = [date(2026, 11, number) for number in range(1, len(asked) + 1)]
     nights = nights_of(MonthTruth(FRAME.month.first, 5, per_day=1), folder, days=days)
@@ -63,7 +59,7 @@ def nights_that(
     return nights
 
 
-def lines_of(nights: Sequence[MonthNight]) -> list[tuple[object, ...]]:
+def lines_of(nights):
     with month_in_sql(FRAME, nights=nights) as month:
         return sorted(
             month.rows("SELECT entry_type, transaction_id, gross, fee, net, reported FROM lines")
@@ -130,7 +126,7 @@ def test_a_night_that_has_such_a_batch_line_by_line_again_gives_them_back(tmp_pa
     assert lines == sorted(more)
 
 
-def missed(statement: MonthStatement) -> list[tuple[object, ...]]:
+def missed(statement):
     return [
         (each.currency, each.left, each.right)
         for each in statement.equations

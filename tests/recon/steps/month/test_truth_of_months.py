@@ -1,6 +1,6 @@
 import os
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from datetime import date, timedelta
 from functools import cache
@@ -39,7 +39,7 @@ from tests.recon.steps.month.month_folders import (
     earlier_of,
     nights_of,
 )
-from tests.recon.steps.month.month_truth import PLACE, Calendar, Entry, MonthTruth, Sale, moves
+from tests.recon.steps.month.month_truth import PLACE, Calendar, Entry, MonthTruth, moves
 
 pytestmark = pytest.mark.xdist_group("truth of months")
 PLAYED = {
@@ -66,23 +66,11 @@ ACCOUNTS = JournalAccounts(
 SMALL = MonthTruth(date(2026, 11, 1), 5, per_day=2)
 
 
-def stated(
-    truth: MonthTruth,
-    nights: Sequence[MonthNight],
-    *,
-    due: Sequence[str] | None = None,
-    earlier: Sequence[MonthNight] = (),
-) -> MonthStatement:
+def stated(truth, nights, *, due=None, earlier=()):
     return statement_of(framed(truth, nights, due=due, earlier=earlier), nights=nights)
 
 
-def framed(
-    truth: MonthTruth,
-    nights: Sequence[MonthNight],
-    *,
-    due: Sequence[str] | None = None,
-    earlier: Sequence[MonthNight] = (),
-) -> MonthFrame:
+def framed(truth, nights, *, due=None, earlier=()):
     cut_off = f"{truth.calendar.hour}:00"
     calendar = BusinessCalendar.of(timezone=truth.calendar.zone, cut_off=cut_off)
     return MonthFrame(
@@ -96,9 +84,7 @@ def framed(
 
 
 @pytest.fixture(scope="module", params=MONTHS)
-def played(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[MonthTruth, MonthStatement]:
+def played(request, tmp_path_factory):
     truth = PLAYED[request.param]
     folder = tmp_path_factory.mktemp("month")
     earlier = earlier_of(truth, folder)
@@ -115,18 +101,16 @@ class SmallMonth:
     statement: MonthStatement
 
 
-Months = Callable[[date], SmallMonth]
-"""The small month that begins on a day."""
 Bent = Callable[[SmallMonth, Path], list[MonthNight]]
 """Its nights, with something changed, in a folder."""
 
 
 @pytest.fixture(scope="module")
-def months(tmp_path_factory: pytest.TempPathFactory) -> Months:
+def months(tmp_path_factory):
     """Small months, each played and stated once, whoever asks."""
 
     @cache
-    def played_once(first: date) -> SmallMonth:
+    def played_once(first):
         truth = MonthTruth(first, SMALL.seed, per_day=SMALL.per_day)
         nights = nights_of(truth, tmp_path_factory.mktemp("small"), every=7)
         return SmallMonth(truth, nights, stated(truth, nights))
@@ -135,22 +119,22 @@ def months(tmp_path_factory: pytest.TempPathFactory) -> Months:
 
 
 @pytest.fixture(scope="module")
-def small(months: Months) -> list[MonthNight]:
+def small(months):
     return months(SMALL.first).nights
 
 
 @pytest.fixture(scope="module")
-def unchanged(months: Months) -> MonthStatement:
+def unchanged(months):
     return months(SMALL.first).statement
 
 
 @pytest.fixture(scope="module")
-def tables(small: list[MonthNight]) -> Iterator[in_sql.MonthInSql]:
+def tables(small):
     with month_in_sql(framed(SMALL, small), nights=small) as month:
         yield month
 
 
-def by_currency(items: pd.DataFrame, *, what: str = "") -> dict[str, int]:
+def by_currency(items, *, what=""):
     """Currency -> the sum of a list, of one class where it is named; none that is 0."""
     chosen = items[items["what"].eq(what)] if what else items
     sums = {
@@ -173,12 +157,12 @@ def test_a_month_of_few_rows_comes_to_what_it_does_as_one_of_many(small, unchang
     assert as_of_many.unknown_refunds == unchanged.unknown_refunds
 
 
-def ways_of(statement: MonthStatement) -> set[str]:
+def ways_of(statement):
     """How the texts of its lists are held."""
     return {str(frame["currency"].dtype.storage) for frame in lists_of(statement)}
 
 
-def lists_of(statement: MonthStatement) -> list[pd.DataFrame]:
+def lists_of(statement):
     """Every list of a statement that has a transit and books, those of its journals among them."""
     values = (getattr(statement, each.name) for each in fields(statement))
     return [value for value in values if isinstance(value, pd.DataFrame)]
@@ -227,7 +211,7 @@ def test_what_is_owed_is_true_at_both_closes(played):
     assert by_currency(statement.closing_items, what="item") == truth.held_back(truth.last)
 
 
-def by_payment(items: pd.DataFrame) -> dict[tuple[str, str], int]:
+def by_payment(items):
     """Currency and payment -> what is listed of it as not settled."""
     rows = items[items["what"].isin(["not_settled", "never_shown"])]
     assert not rows.duplicated(["currency", "key"]).any()
@@ -347,9 +331,7 @@ def test_an_entry_that_was_deleted_is_taken_back_by_the_night_that_has_it_no_mor
     }
 
 
-def changed(
-    nights: Sequence[MonthNight], name: str, folder: Path, *, night: int = -1, **cells: object
-) -> list[MonthNight]:
+def changed(nights, name, folder, *, night=-1, **cells):
     other = nights[night]
     frame = pq.read_table(other.files[name])
     rows = frame.to_pylist()
@@ -367,7 +349,7 @@ def changed(
     return [told if each is other else each for each in nights]
 
 
-def broken_ids(statement: MonthStatement) -> set[str]:
+def broken_ids(statement):
     return {each.id for each in statement.equations if not each.holds}
 
 
@@ -450,7 +432,7 @@ def test_why_the_books_differ_at_a_close_is_true(played):
 Amounts = dict[tuple[str, str], list[tuple[date, int]]]
 
 
-def booked_by_key(truth: MonthTruth) -> Amounts:
+def booked_by_key(truth):
     """Currency and order or group -> days and amounts of its entries."""
     sums: Amounts = defaultdict(list)
     for entry in truth.entries:
@@ -459,7 +441,7 @@ def booked_by_key(truth: MonthTruth) -> Amounts:
     return sums
 
 
-def moved_by_key(truth: MonthTruth) -> Amounts:
+def moved_by_key(truth):
     """Currency and order or group -> days and amounts of what took place."""
     sums: Amounts = defaultdict(list)
     for sale in truth.sales:
@@ -474,7 +456,7 @@ def moved_by_key(truth: MonthTruth) -> Amounts:
     return sums
 
 
-def moves_of(sale: Sale) -> Iterator[tuple[str, int, date | None]]:
+def moves_of(sale):
     """Account, amount and day of what took place with an order; None: it did not."""
     yield "sales", sale.amount, sale.captured
     for amount, day, _ in sale.refunds:
@@ -519,9 +501,7 @@ def test_a_fee_that_a_journal_books_after_the_month_is_accrued(small, unchanged,
     assert broken_ids(statement) == set()
 
 
-def proposed_by_account(
-    statement: MonthStatement,
-) -> dict[tuple[str, str, str], dict[date, int]]:
+def proposed_by_account(statement):
     """Currency, order and account -> the days of its journals, and how they move clearing."""
     sums: dict[tuple[str, str, str], dict[date, int]] = defaultdict(lambda: defaultdict(int))
     lines = statement.journals
@@ -533,7 +513,7 @@ def proposed_by_account(
     return sums
 
 
-def moved_by_account(truth: MonthTruth) -> dict[tuple[str, str, str], list[tuple[date, int]]]:
+def moved_by_account(truth):
     """Currency, order and account -> days and amounts of what nights show by itself."""
     sums = defaultdict(list)
     for sale in truth.sales:
@@ -545,7 +525,7 @@ def moved_by_account(truth: MonthTruth) -> dict[tuple[str, str, str], list[tuple
     return sums
 
 
-def booked_by_account(truth: MonthTruth) -> dict[tuple[str, str, str], list[tuple[date, int]]]:
+def booked_by_account(truth):
     """Currency, order and account -> days and amounts of its entries."""
     sums = defaultdict(list)
     for entry in truth.entries:
@@ -581,10 +561,10 @@ def test_what_moved_in_the_month_is_booked_on_its_last_day(played):
     assert sum(days == both for days in days_of_order.values()) >= len(("sold", "twice"))
 
 
-def of_pay_outs(age: int, *, beyond: int = 0) -> Bent:
+def of_pay_outs(age, *, beyond=0):
     """What is not booked of payouts is a break, and its journal books it, or more."""
 
-    def bent(month: SmallMonth, folder: Path) -> list[MonthNight]:
+    def bent(month, folder):
         currency, gap = not_booked(month.statement)
         assert gap > 0
         own = {"code": "PAYOUT_NOT_BOOKED", "currency": currency, "age_days": age}
@@ -593,7 +573,7 @@ def of_pay_outs(age: int, *, beyond: int = 0) -> Bent:
     return bent
 
 
-def of_what_was_booked_later(month: SmallMonth, folder: Path) -> list[MonthNight]:
+def of_what_was_booked_later(month, folder):
     """The ledger booked it even after the close: it needs no journal there."""
     late = month.statement.ledger[month.statement.ledger["what"].eq("booked_later")].iloc[0]
     own = {"code": "LEDGER_MISSING", "currency": late["currency"], "age_days": 9}
@@ -601,7 +581,7 @@ def of_what_was_booked_later(month: SmallMonth, folder: Path) -> list[MonthNight
     return with_journal(month.nights, folder, account="sales", effect=-int(late["amount"]), **own)
 
 
-def of_the_bank(age: int) -> Bent:
+def of_the_bank(age):
     """What arrived at the bank and is not booked there."""
     own = {"code": "BANK_NOT_BOOKED", "currency": "EUR", "age_days": age, "leg": "bank_ledger"}
     return lambda month, folder: with_journal(
@@ -609,10 +589,10 @@ def of_the_bank(age: int) -> Bent:
     )
 
 
-def of_reserves(*, is_due: bool, beyond: int = 0) -> Bent:
+def of_reserves(*, is_due, beyond=0):
     """A reserve that was kept in the month, or after it, and is not booked."""
 
-    def bent(_: SmallMonth, folder: Path) -> list[MonthNight]:
+    def bent(_, folder):
         truth = MonthTruth(SMALL.first, SMALL.seed, per_day=SMALL.per_day)
         kept = max(
             (entry for entry in truth.entries if entry.kind == "reserve"),
@@ -662,22 +642,20 @@ def test_a_journal_is_of_the_month_where_it_books_what_differed_at_its_close(
     assert broken_ids(statement) == set()
 
 
-def not_booked(statement: MonthStatement) -> tuple[str, int]:
+def not_booked(statement):
     """A currency whose payouts are not all booked at the close, and by how much."""
     rows = statement.ledger[statement.ledger["key"].eq("payouts")]
     return str(rows["currency"].iloc[0]), int(rows["amount"].iloc[0])
 
 
-def accrued_fees(statement: MonthStatement) -> dict[str, int]:
+def accrued_fees(statement):
     lines = statement.journals
     own = lines[lines["kind"].eq("accrual") & lines["account"].eq(FEES)]
     sums = (own["debit"] - own["credit"]).groupby(own["currency"]).sum()
     return {str(currency): int(amount) for currency, amount in sums.items()}
 
 
-def with_fee_journal(
-    nights: Sequence[MonthNight], folder: Path, *, day: str
-) -> tuple[list[MonthNight], str, int]:
+def with_fee_journal(nights, folder, *, day):
     """The nights whose newest has fees that waited as a break with a journal; currency, amount."""
     pending = pq.read_table(nights[-1].files["pending"]).to_pylist()
     waits = next(row for row in pending if row["entry_id"].startswith("fees:"))
@@ -686,15 +664,7 @@ def with_fee_journal(
     return with_journal(nights, folder, account=FEES, effect=effect, **own), currency, -effect
 
 
-def with_journal(
-    nights: Sequence[MonthNight],
-    folder: Path,
-    *,
-    account: str,
-    effect: int,
-    against: str = CLEARING,
-    **cells: object,
-) -> list[MonthNight]:
+def with_journal(nights, folder, *, account, effect, against=CLEARING, **cells):
     """The nights whose newest has a part of what waits of a group as a break with a journal."""
     newest = nights[-1]
     names = ("pending", "breaks", "effects", "journals")
@@ -763,11 +733,11 @@ def test_an_equation_of_another_side_fails(tables, monkeypatch, name, before, af
     assert broken == {name.removesuffix(".sql")}
 
 
-def bend(monkeypatch: pytest.MonkeyPatch, name: str, before: str, after: str) -> None:
+def bend(monkeypatch, name, before, after):
     read = in_sql._text
     assert before in read(name)
 
-    def bent(asked: str) -> str:
+    def bent(asked):
         return read(asked).replace(before, after) if asked == name else read(asked)
 
     monkeypatch.setattr(in_sql, "_text", bent)

@@ -1,16 +1,14 @@
 """Adjustments of no order: each waits for its other half, and is listed until it is there."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date, timedelta
-from pathlib import Path
 
 import pytest
 
 from recon.month import stated as in_sql
-from recon.month.statement import WAITS, MonthStatement
+from recon.month.statement import WAITS
 from tests.recon.steps.month.month_folders import days_of, nights_of
-from tests.recon.steps.month.month_truth import Entry, MonthTruth
+from tests.recon.steps.month.month_truth import MonthTruth
 from tests.recon.steps.month.test_late_files import FIRST, LAST, NOVEMBER, asked, broken
 
 DAY = date(2026, 11, 27)
@@ -20,7 +18,7 @@ NOT_IN_BATCH, NOT_BOOKED = WAITS
 Row = tuple[str, str, int]
 
 
-def played(*, is_late: bool = False) -> MonthTruth:
+def played(*, is_late=False):
     """A month with an adjustment of a batch of the 27th, which may come after the month."""
     known = AFTER + timedelta(days=3) if is_late else DAY
     truth = MonthTruth(FIRST, 12, per_day=1, late={("EUR", DAY): known})
@@ -29,17 +27,17 @@ def played(*, is_late: bool = False) -> MonthTruth:
     return truth
 
 
-def of_adjustment(entry: Entry) -> bool:
+def of_adjustment(entry):
     """Whether it is booked for the batches of the 27th."""
     return entry.key == "adjustments" and DAY <= entry.day <= DAY + timedelta(days=2)
 
 
-def stated(truth: MonthTruth, folder: Path) -> MonthStatement:
+def stated(truth, folder):
     days = [*days_of(truth.first_close, LAST)[::9], AFTER]
     return asked(NOVEMBER, nights_of(truth, folder, days=days))
 
 
-def waiting(statement: MonthStatement) -> list[Row]:
+def waiting(statement):
     rows = statement.ledger[
         statement.ledger["what"].isin(WAITS) & statement.ledger["currency"].eq("EUR")
     ]
@@ -50,16 +48,16 @@ IN_NO_BATCH = (NOT_IN_BATCH, f"adjustments, not in batch, {DAY}")
 SETTLED = (NOT_BOOKED, f"adjustments, not booked, {DAY}")
 
 
-def as_it_is(entries: list[Entry], entry: Entry) -> None:
+def as_it_is(entries, entry):
     """Nothing is changed."""
 
 
-def other(entries: list[Entry], entry: Entry) -> None:
+def other(entries, entry):
     """It is booked with another amount."""
     entries[entries.index(entry)] = replace(entry, amount=entry.amount + 7)
 
 
-def taken_back(entries: list[Entry], entry: Entry) -> None:
+def taken_back(entries, entry):
     """It is booked twice, and once taken back."""
     entries += [replace(entry), replace(entry, kind="adjustment_reversal")]
 
@@ -105,7 +103,7 @@ BATCH_OF_DAY = f"B-EUR-{DAY}"
 LINE_OF_EARLIER = (NOT_BOOKED, f"adjustments, not booked, {EARLIER_DAY}", 777)
 
 
-def booked_for(truth: MonthTruth, *, references: Sequence[str]) -> None:
+def booked_for(truth, *, references):
     """The line of the earlier batch is not booked; entries of its amount name something else."""
     own = f"B-EUR-{EARLIER_DAY}"
     (entry,) = (each for each in truth.entries if own == each.reference and "adj" in each.kind)
@@ -136,7 +134,7 @@ def test_by_amount_no_batch_answers_another(tmp_path, *, references, rows):
     assert broken(statement) == []
 
 
-def in_time(truth: MonthTruth) -> None:
+def in_time(truth):
     """Each adjustment is booked on the day of its batch."""
     for entry in truth.entries:
         if entry.key == "adjustments" and entry.reference:

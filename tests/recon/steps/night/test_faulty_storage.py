@@ -1,6 +1,5 @@
 """An object store with faults: money moves only over what it kept, and its waits have an end."""
 
-from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from random import Random
@@ -13,18 +12,18 @@ from recon.model.errors import ArchiveError
 from recon.model.step_progress import heard_by
 from recon.steps.night import whole_night
 from tests.recon.archive.test_storage import KEYS
-from tests.recon.files.s3_server import S3Server, serving_s3, write_certificate
-from tests.recon.steps.conftest import UP_TO_COMPARE, Merchant, capture, plain_workbooks
+from tests.recon.files.s3_server import serving_s3, write_certificate
+from tests.recon.steps.conftest import UP_TO_COMPARE, capture, plain_workbooks
 
 
 @pytest.fixture(scope="module")
-def storage() -> Iterator[S3Server]:
+def storage():
     with serving_s3("faulty-nights") as server:
         yield server
 
 
 @pytest.fixture
-def stored(merchant: Merchant, storage: S3Server) -> Merchant:
+def stored(merchant, storage):
     """A merchant whose nights lie there, with one capture to send."""
     (merchant.folder / "config" / "archive.toml").write_text(
         f'[archive]\npath = "s3://faulty-nights/{merchant.folder.name}"\n'
@@ -37,9 +36,7 @@ def stored(merchant: Merchant, storage: S3Server) -> Merchant:
     return merchant
 
 
-def night(
-    merchant: Merchant, *, seconds: float = WAITED_SECONDS_MAX, steps: Sequence[str] = UP_TO_COMPARE
-) -> list[str]:
+def night(merchant, *, seconds=WAITED_SECONDS_MAX, steps=UP_TO_COMPARE):
     """Steps of a night with so much patience, without its pauses; what was heard of its waits."""
     heard: list[str] = []
     elapsed = iter(range(1_000_000))
@@ -59,7 +56,7 @@ def night(
     return [each for each in heard if "waited for the archive" in each]
 
 
-def captures(merchant: Merchant) -> int:
+def captures(merchant):
     return len(merchant.effects())
 
 

@@ -5,26 +5,23 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from recon.archive.schemas import SCHEMAS
-from recon.archive.step_folder import FileEntry, find_sealed, sealed_step, step_problems
+from recon.archive.step_folder import find_sealed, sealed_step, step_problems
 from recon.archive.storage import LocalStorage
 from recon.config.rules import Rules
 from recon.model.errors import ArchiveError, NightHeldError, OutputError, UsageError
-from recon.model.nights import FINISH, NIGHT, PLANS, Mode, StepSummary
+from recon.model.nights import FINISH, NIGHT, PLANS, Mode
 from recon.model.terms import Verdict
 from recon.steps.night import whole_night as night
 from recon.steps.night.report import Workbooks
 from recon.steps.runtime.night_folder import DECISIONS, STEPS, links
 from recon.store.database import history
 from recon.store.nights import runs
-from recon.store.nights.runs import Run
 from tests.recon.resting import resting
 from tests.recon.steps.conftest import (
-    Merchant,
     archive_of,
     capture,
     checked,
@@ -32,7 +29,7 @@ from tests.recon.steps.conftest import (
 )
 
 
-def events_of_night(merchant: Merchant) -> tuple[Run, list[dict[str, Any]]]:
+def events_of_night(merchant):
     """The newest run and the whole history, oldest link first."""
     with merchant.environment() as environment, environment.store.reading() as connection:
         (newest,) = runs.newest_of_accounts(connection)
@@ -45,7 +42,7 @@ def events_of_night(merchant: Merchant) -> tuple[Run, list[dict[str, Any]]]:
         return newest, sorted(events, key=lambda one: one.sequence)
 
 
-def _batches(connection: Any) -> list[str]:
+def _batches(connection):
     found = connection.exec_driver_sql(
         "SELECT DISTINCT entity_id FROM history WHERE entity = 'batch'"
     )
@@ -89,7 +86,7 @@ def test_what_a_night_read_is_bound_before_the_first_claim_and_all_of_it_by_its_
 CARD = "4111111111111111"
 
 
-def entries(folder: Path) -> dict[str, FileEntry]:
+def entries(folder):
     storage_root = next(each for each in folder.parents if each.name == "archive")
     storage, night_name = LocalStorage(storage_root), str(folder.relative_to(storage_root))
     found = {}
@@ -136,7 +133,7 @@ def test_an_archive_that_is_gone_after_money_loses_nothing_and_moves_nothing_twi
     capture(merchant)
     root = Path(archive_of(merchant).shown)
 
-    def lose(summary: StepSummary) -> None:
+    def lose(summary):
         if summary.step == "query again":
             root.rename(root.with_name("elsewhere"))
             root.write_text("no folder")
@@ -175,7 +172,7 @@ def test_a_night_killed_while_it_is_sealed_ends_whole(point, again, merchant):
     capture(merchant)
     account = ["--merchant", "100042", "--account", "100042001", "--business-date", "2026-11-20"]
 
-    def played(command: str, **variables: str) -> int:
+    def played(command, **variables):
         return subprocess.run(
             [sys.executable, "-c", COMMAND, *command.split(), *account],
             env={**os.environ, **merchant.variables, **variables},
@@ -244,7 +241,7 @@ def test_a_part_never_counts_as_the_night(merchant):
 def test_what_was_taken_over_does_not_end_well(merchant, plan, *, stops):
     """A process that slept through a takeover says so; what stopped it before is what it tells."""
 
-    def held() -> None:
+    def held():
         with night.hold(merchant.request, environment=environment, plan=plan) as run_id:
             with environment.store.writing() as connection:
                 runs.finish(connection, run_id, status="stopped", problem="", now=merchant.now)
@@ -259,16 +256,16 @@ def test_what_was_taken_over_does_not_end_well(merchant, plan, *, stops):
             assert [one.status for one in runs.unfinished(connection)] == ["stopped"]
 
 
-def finished(merchant: Any) -> str:
+def finished(merchant):
     merchant.told = []
     with merchant.environment() as environment:
         return merchant.run(environment, plan=FINISH).run_id
 
 
-def stopped_at_its_report(merchant: Any) -> None:
+def stopped_at_its_report(merchant):
     """A night that captured one payment and could not write its workbook."""
 
-    def full(*_: Any) -> Any:
+    def full(*_):
         raise OSError(28, "No space left on device")
 
     payment = merchant.payments("authorised")[0]

@@ -2,11 +2,9 @@
 
 import json
 import random
-from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import replace
 from datetime import date
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -24,7 +22,7 @@ from recon.model.errors import (
     ReconError,
     UsageError,
 )
-from recon.model.nights import Mode, NightRequest, StepSummary
+from recon.model.nights import Mode, NightRequest
 from recon.model.step_progress import StepProgress, heard_by
 from recon.model.terms import SourceKind, Verdict
 from recon.proof.ledger_bridge import KNOWN_BEFORE, OTHER_ACCOUNTS, bridge_of, ledger_steps
@@ -37,19 +35,18 @@ from recon.steps.night import notices
 from recon.steps.night import whole_night as night
 from recon.steps.night.monitor import index_after
 from recon.steps.night.report import Workbooks, shown_sources
-from recon.steps.runtime.night_folder import SealedNight
 from recon.store.database import history
 from recon.store.nights import runs
 from recon.store.schema import run
 from reports.reading.index_workbook import write_index
-from tests.recon.listeners import Webhook, webhook
+from tests.recon.listeners import webhook
 from tests.recon.matching.conftest import case, make_case, new_case
 from tests.recon.steps.large_nights import in_groups_of, sealed
 
 __all__ = ["case", "make_case", "new_case"]
 
 
-def _capture_three(merchant: Any) -> list[str]:
+def _capture_three(merchant):
     payments = merchant.payments("authorised")[:3]
     merchant.drop(
         "orders.csv", *(merchant.order(p, status="paid", action="capture") for p in payments)
@@ -57,7 +54,7 @@ def _capture_three(merchant: Any) -> list[str]:
     return sorted(payment.order_no for payment in payments)
 
 
-def _workbook(merchant: Any) -> dict[str, Any]:
+def _workbook(merchant):
     (path,) = (merchant.folder / "reports").glob("*.xlsx")
     document: dict[str, Any] = json.loads(path.read_text())
     return document
@@ -117,7 +114,7 @@ def test_a_reports_folder_that_cannot_be_written_stops_before_money(merchant):
     assert merchant.effects() == []
 
 
-def _digests(merchant: Any) -> list[str]:
+def _digests(merchant):
     with merchant.environment() as environment, environment.store.reading() as connection:
         found = connection.execute(select(run.c.result_digest).order_by(run.c.started_at))
         return list(found.scalars())
@@ -188,7 +185,7 @@ NOTICE = '[notices.finance]\naddress_env = "FINANCE"\nattach = true\n'
 
 
 @pytest.fixture
-def hook(merchant: Any) -> Iterator[Webhook]:
+def hook(merchant):
     """A webhook that hears of every end of a night."""
     with webhook() as heard:
         (merchant.folder / "config" / "notices.toml").write_text(NOTICE)
@@ -196,7 +193,7 @@ def hook(merchant: Any) -> Iterator[Webhook]:
         yield heard
 
 
-def _ended(merchant: Any, *, verdict: str = "RECONCILED", **changed: Any) -> list[str]:
+def _ended(merchant, *, verdict="RECONCILED", **changed):
     """A night without its steps: it is held, comes to a verdict, ends and is told."""
     complaints: list[str] = []
     with (
@@ -212,13 +209,13 @@ def _ended(merchant: Any, *, verdict: str = "RECONCILED", **changed: Any) -> lis
     return complaints
 
 
-def _unreported(merchant: Any) -> dict[str, str]:
+def _unreported(merchant):
     with merchant.environment() as environment:
         ((run, _),) = people.status(environment)
         return notices.unreported(run, environment=environment)
 
 
-def _run_id(merchant: Any) -> str:
+def _run_id(merchant):
     with merchant.environment() as environment:
         ((run, _),) = people.status(environment)
         return run.run_id
@@ -282,7 +279,7 @@ def test_a_night_that_stops_is_told_with_its_reason(merchant, hook, error):
     No mail server is waited for after SIGTERM; status shows who does not know.
     """
 
-    def stops(_: StepSummary) -> None:
+    def stops(_):
         raise error
 
     with merchant.environment() as environment, pytest.raises(type(error)):
@@ -340,7 +337,7 @@ def test_who_hears_of_stopped_nights_hears_of_money_in_doubt(merchant, hook):
 NO_HELD = pd.DataFrame(columns=["merchant_id", "account_id", "currency"])
 
 
-def night_of(case: Any, *, folder: Path) -> SealedNight:
+def night_of(case, *, folder):
     """The sealed night of a case, with what it read of files of which it compares a part."""
     sources = replace(
         case.sources(),
@@ -352,7 +349,7 @@ def night_of(case: Any, *, folder: Path) -> SealedNight:
     return sealed(folder, tables={**dict(input_tables(sources)), **small})
 
 
-def crowded(case: Any) -> Any:
+def crowded(case):
     """Orders and entries that stand twice, in the same words and in others; fees, one reversed."""
     for order_no in ("A1", "B", "C"):
         case.order(order_no=order_no).payment(order_no=order_no, transaction_id=f"T{order_no}")
@@ -435,7 +432,7 @@ def test_a_night_without_a_usable_answer_says_so(case, answers, tmp_path, *, is_
     assert shown.ledger_sums == {}
 
 
-def after(environment: Any, *, write: Any = write_index, **changes: Any) -> list[str]:
+def after(environment, *, write=write_index, **changes):
     """What a night that has ended says of its index."""
     account = next(iter(environment.settings.accounts)).split("/")
     request = replace(NightRequest(*account, date(2026, 11, 20), Mode.LIVE), **changes)
@@ -444,7 +441,7 @@ def after(environment: Any, *, write: Any = write_index, **changes: Any) -> list
     return said
 
 
-def with_accounts(environment: Any, *, count: int) -> Any:
+def with_accounts(environment, *, count):
     """The same environment with this many declared accounts, each with the folder of the first."""
     key, first = next(iter(environment.settings.accounts.items()))
     named = [key, *(f"{key}{number}" for number in range(1, count))]
@@ -459,7 +456,7 @@ def with_accounts(environment: Any, *, count: int) -> Any:
 def test_an_index_that_fails_never_fails_the_night(merchant, error, told):
     """People read why and what to do; the text of a foreign error is not shown."""
 
-    def failing(*_: object, day: date, folder: Path) -> Path:
+    def failing(*_, day, folder):
         del day, folder
         raise error
 

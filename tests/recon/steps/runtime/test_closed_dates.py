@@ -1,11 +1,9 @@
 """What a closed month refuses, and how a night and a close at the same moment end."""
 
 import threading
-from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import date
-from typing import Any
 
 import pytest
 
@@ -18,7 +16,6 @@ from recon.steps.runtime.identity import identify
 from recon.steps.runtime.predecessor import refuse_closed
 from recon.store.nights import runs
 from recon.store.people import closed_months
-from tests.recon.steps.conftest import Merchant
 from tests.recon.steps.month import test_signed_closes as closes
 
 pytestmark = closes.pytestmark
@@ -28,13 +25,13 @@ SENTENCE = r"2026-11-\d\d lies in 2026-11, which is CLOSED \(Dan Orr .* and Anna
 
 
 @pytest.fixture
-def closed(ended: Merchant) -> Merchant:
+def closed(ended):
     """A month that two people closed."""
     closes.close(ended)
     return ended
 
 
-def count(merchant: Merchant) -> int:
+def count(merchant):
     """How many runs there are."""
     with merchant.environment() as environment, environment.store.reading() as connection:
         return len(runs.newest(connection, count=100))
@@ -119,7 +116,7 @@ def test_a_night_that_begins_while_a_month_is_closed_ends_one_way(ended, *, is_f
     wanted = "before a month is closed" if is_first else "after a month is closed"
     begun: list[object] = []
 
-    def begin(point: str) -> None:
+    def begin(point):
         if point == wanted:
             try:
                 begun.append(kept.enter_context(whole_night.hold(request, environment=own)))
@@ -145,7 +142,7 @@ def test_of_a_close_and_a_night_at_the_same_moment_one_is_refused(ended):
     seen, barrier = closes.digest_of(ended), threading.Barrier(2)
     ends: dict[str, object] = {}
 
-    def end(name: str, act: Callable[[Any], object]) -> None:
+    def end(name, act):
         with ended.environment() as environment:
             barrier.wait(timeout=60)
             try:
@@ -153,13 +150,13 @@ def test_of_a_close_and_a_night_at_the_same_moment_one_is_refused(ended):
             except ReconError as error:
                 ends[name] = error
 
-    def night(environment: Any) -> object:
+    def night(environment):
         request = replace(ended.request, business_date=date(2026, 11, 30))
         with whole_night.hold(request, environment=environment) as run_id:
             threads[0].join(timeout=60)
             return run_id
 
-    def word(environment: Any) -> object:
+    def word(environment):
         return closes.said(environment, role="approver", name="anna", seen=seen)
 
     threads = [

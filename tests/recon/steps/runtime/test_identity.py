@@ -1,10 +1,8 @@
 import sqlite3
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import pyotp
 import pytest
@@ -15,7 +13,6 @@ from recon.desk.held_keys import make_keys
 from recon.model.errors import ConfigurationError, UsageError
 from recon.steps.runtime.environment import (
     CLOCK_VARIABLE,
-    Environment,
     environment_of,
     system_clock,
 )
@@ -32,7 +29,7 @@ from recon.steps.runtime.identity import (
 SECRET = pyotp.random_base32()
 
 
-def declare(merchant: Any, *, mode: int = 0o600, secret: str = SECRET) -> None:
+def declare(merchant, *, mode=384, secret=SECRET):
     """One person whose secret lies in a file."""
     path = merchant.folder / "anna.secret"
     path.write_text(secret)
@@ -42,13 +39,13 @@ def declare(merchant: Any, *, mode: int = 0o600, secret: str = SECRET) -> None:
     )
 
 
-def code_of(merchant: Any, *, seconds: int = 0) -> SecretStr:
+def code_of(merchant, *, seconds=0):
     """The code of now, or of some seconds from now."""
     return SecretStr(pyotp.TOTP(SECRET).at(int(merchant.now.timestamp()) + seconds))
 
 
 @pytest.mark.parametrize("seconds", [0, -30, 30])
-def test_clocks_may_differ_by_one_step(merchant: Any, seconds: int) -> None:
+def test_clocks_may_differ_by_one_step(merchant, seconds):
     """A code of the step before or after counts."""
     declare(merchant)
     merchant.now = merchant.now.replace(second=10)
@@ -69,17 +66,15 @@ def test_clocks_may_differ_by_one_step(merchant: Any, seconds: int) -> None:
     ids=["old", "open to others", "none"],
 )
 def test_what_is_no_current_code_of_a_private_secret_proves_nobody(
-    merchant: Any, declared: Any, seconds: int, error: type[Exception], says: str
-) -> None:
+    merchant, declared, seconds, error, says
+):
     declare(merchant, **declared)
     with merchant.environment() as environment, pytest.raises(error, match=says):
         identify("anna", code=code_of(merchant, seconds=seconds), environment=environment)
 
 
 @pytest.mark.parametrize("days", [-400, -5, 5, 400])
-def test_a_code_is_that_of_the_phone_whatever_date_the_sandbox_has(
-    merchant: Any, days: int
-) -> None:
+def test_a_code_is_that_of_the_phone_whatever_date_the_sandbox_has(merchant, days):
     """The demo's nights have dates of their own; a phone, a used code and a wait have none."""
     declare(merchant)
     variables = {**merchant.variables, CLOCK_VARIABLE: str(days * 86_400)}
@@ -97,7 +92,7 @@ def test_a_code_is_that_of_the_phone_whatever_date_the_sandbox_has(
     assert abs(person.at - system_clock() - timedelta(days=days)) < timedelta(minutes=1)
 
 
-def test_one_secret_under_two_names_proves_neither(merchant: Any) -> None:
+def test_one_secret_under_two_names_proves_neither(merchant):
     """In a file of one and a variable of the other, written differently: one person is not two."""
     declare(merchant)
     people = merchant.folder / "config" / "approvers.toml"
@@ -115,14 +110,14 @@ def test_one_secret_under_two_names_proves_neither(merchant: Any) -> None:
     assert person.proven
 
 
-def test_tries_at_the_same_time_are_counted_one_by_one(merchant: Any) -> None:
+def test_tries_at_the_same_time_are_counted_one_by_one(merchant):
     """Sixty guesses at once are five: each is counted in the transaction that judges it."""
     declare(merchant)
     at = merchant.now  # it stands: sixty looks at the merchant's own clock are the wait of a minute
     with merchant.environment() as environment:
         at_once = replace(environment, clock=lambda: at, wall_clock=lambda: at)
 
-        def guess(number: int) -> str:
+        def guess(number):
             try:
                 identify("anna", code=SecretStr(f"{number:06}"), environment=at_once)
             except UsageError as error:
@@ -136,12 +131,12 @@ def test_tries_at_the_same_time_are_counted_one_by_one(merchant: Any) -> None:
     assert sum("wait, then try again" in one for one in told) == 60 - WRONG_CODES_MAX
 
 
-def test_a_try_is_of_the_instant_at_which_its_turn_began(merchant: Any) -> None:
+def test_a_try_is_of_the_instant_at_which_its_turn_began(merchant):
     """Time is told within the turn: a try that waited for another is never older than that one."""
     declare(merchant)
     turns, memory = [], merchant.folder / "desk.memory"
 
-    def wall_clock() -> datetime:
+    def wall_clock():
         with closing(sqlite3.connect(reported_within.desk.codes, timeout=0)) as other:
             with suppress(sqlite3.OperationalError):
                 other.execute("BEGIN IMMEDIATE")
@@ -158,7 +153,7 @@ def test_a_try_is_of_the_instant_at_which_its_turn_began(merchant: Any) -> None:
     assert turns == [True]
 
 
-def test_wrong_codes_of_somebody_lock_nobody_else_out(merchant: Any) -> None:
+def test_wrong_codes_of_somebody_lock_nobody_else_out(merchant):
     """The wait is that of the login that guessed; the person speaks from theirs and hears of it."""
     declare(merchant)
     with merchant.environment() as environment:
@@ -172,7 +167,7 @@ def test_wrong_codes_of_somebody_lock_nobody_else_out(merchant: Any) -> None:
     assert person.before == "5 wrong codes were given in your name (login 7)"
 
 
-def test_each_further_wrong_code_waits_longer() -> None:
+def test_each_further_wrong_code_waits_longer():
     """One minute, then twice as long each time, never more than the longest."""
     at = datetime(2026, 11, 20, tzinfo=UTC)
     waits = [waits_until([at] * count) - at for count in range(1, 12)]
@@ -202,7 +197,7 @@ role = "reviewer"
 
 
 @pytest.fixture
-def environment(merchant: Any) -> Iterator[Environment]:
+def environment(merchant):
     """An environment with four people, two of whom have codes."""
     (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
     merchant.variables |= {"CODE_ANNA": ANNA, "CODE_BEN": BEN}
@@ -210,7 +205,7 @@ def environment(merchant: Any) -> Iterator[Environment]:
         yield opened
 
 
-def say(name: str, environment: Environment, *, subject: str = "one", reason: str = WHY) -> str:
+def say(name, environment, *, subject="one", reason=WHY):
     """One person's word, with the current code where there is one."""
     now = int(environment.clock().timestamp())
     secret = {"anna": ANNA, "ben": BEN}.get(name)
@@ -222,7 +217,7 @@ def say(name: str, environment: Environment, *, subject: str = "one", reason: st
         return names_of(both) if both else ""
 
 
-def test_the_word_of_who_left_is_no_half(environment: Environment, merchant: Any) -> None:
+def test_the_word_of_who_left_is_no_half(environment, merchant):
     """A first word of somebody who is not declared any more waits for nobody."""
     say("anna", environment)
     left = PEOPLE.replace("[approvers.anna]", "[approvers.ann]").replace("Anna Berg", "Ann Berg")
@@ -233,9 +228,7 @@ def test_the_word_of_who_left_is_no_half(environment: Environment, merchant: Any
         assert [word.name for word in waiting_decisions(later)] == ["Ben Roy"]
 
 
-def test_the_word_of_who_has_another_role_by_now_is_no_half(
-    environment: Environment, merchant: Any
-) -> None:
+def test_the_word_of_who_has_another_role_by_now_is_no_half(environment, merchant):
     """What a reviewer said counts for no approver later: it is said anew, for good."""
     say("dan", environment)
     risen = PEOPLE.replace('"Dan Orr"\nrole = "reviewer"', '"Dan Orr"')
@@ -248,13 +241,13 @@ def test_the_word_of_who_has_another_role_by_now_is_no_half(
     assert both == "Eve Lund and Dan Orr"
 
 
-def test_the_second_word_is_about_the_same_thing(environment: Environment) -> None:
+def test_the_second_word_is_about_the_same_thing(environment):
     """A word about something else is a first word of its own."""
     assert [say("anna", environment), say("ben", environment, subject="two")] == ["", ""]
 
 
 @pytest.mark.parametrize(("first", "second"), [("cara", "cara"), ("dan", "dan"), ("dan", "eve")])
-def test_who_cannot_be_the_second(environment: Environment, first: str, second: str) -> None:
+def test_who_cannot_be_the_second(environment, first, second):
     """Whoever spoke first, or a second reviewer: one of the two decides about money."""
     say(first, environment)
 
@@ -264,9 +257,7 @@ def test_who_cannot_be_the_second(environment: Environment, first: str, second: 
 
 
 @pytest.mark.parametrize(("first", "second"), [("cara", "dan"), ("dan", "cara")])
-def test_an_approver_and_a_reviewer_agree_in_any_order(
-    environment: Environment, first: str, second: str
-) -> None:
+def test_an_approver_and_a_reviewer_agree_in_any_order(environment, first, second):
     """Neither order shuts the other person out."""
     assert say(first, environment) == ""
     both = say(second, environment)
@@ -274,9 +265,7 @@ def test_an_approver_and_a_reviewer_agree_in_any_order(
     assert both.count("Cara Lim") == both.count("Dan Orr") == 1
 
 
-def test_a_first_word_ends_with_the_next_business_day(
-    environment: Environment, merchant: Any
-) -> None:
+def test_a_first_word_ends_with_the_next_business_day(environment, merchant):
     """What nobody confirmed in time is said anew, and the history tells that it ran out."""
     say("cara", environment)
     merchant.wait(hours=24 * 4)
@@ -287,14 +276,14 @@ def test_a_first_word_ends_with_the_next_business_day(
 
 
 @pytest.mark.parametrize("reason", ["", "short", "x" * 301])
-def test_an_override_says_why(environment: Environment, reason: str) -> None:
+def test_an_override_says_why(environment, reason):
     """Without a sentence that can be understood later nothing is noted."""
     with pytest.raises(UsageError, match="--reason"):
         say("cara", environment, reason=reason)
     assert waiting_decisions(environment) == []
 
 
-def test_towards_a_live_gateway_a_word_needs_a_code(merchant: Any) -> None:
+def test_towards_a_live_gateway_a_word_needs_a_code(merchant):
     """A name alone ends no stop of real money; a current code does."""
     (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
     make_keys(key := merchant.folder / "desk.key", public=merchant.folder / "desk.pub")

@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -28,16 +27,15 @@ from recon.steps.runtime.environment import (
     held_back,
     system_clock,
 )
-from recon.steps.runtime.night_end import NightEnd, end_of, measured
+from recon.steps.runtime.night_end import end_of, measured
 from recon.store.nights import runs
-from recon.store.nights.runs import Stop
 from reports.workbook_io import workbooks
 from tests.recon.sandbox.conftest import Caller
 
 BATCH_ROWS = 50
 
 
-def _capture(merchant: Any, *, count: int) -> None:
+def _capture(merchant, *, count):
     """An order file that captures so many authorised payments."""
     payments = merchant.payments("authorised")[:count]
     merchant.drop(
@@ -45,7 +43,7 @@ def _capture(merchant: Any, *, count: int) -> None:
     )
 
 
-def _end(merchant: Any, *, mode: Mode = Mode.LIVE, date: str = "2026-11-20") -> NightEnd:
+def _end(merchant, *, mode=Mode.LIVE, date="2026-11-20"):
     """How the newest night of a day ended."""
     with merchant.environment() as environment:
         with environment.store.reading() as connection:
@@ -54,14 +52,14 @@ def _end(merchant: Any, *, mode: Mode = Mode.LIVE, date: str = "2026-11-20") -> 
         return end_of(night, environment=environment)
 
 
-def _stop(merchant: Any) -> Stop:
+def _stop(merchant):
     """What the night of the first day keeps of its stop."""
     with merchant.environment() as environment, environment.store.reading() as connection:
         night = runs.of_night(connection, merchant.request)
         return runs.stop_of(connection, night.run_id)
 
 
-def _reported(merchant: Any) -> Mapping[str, int | str]:
+def _reported(merchant):
     return merchant.told[-1].figures  # type: ignore[no-any-return] - a StepSummary
 
 
@@ -106,7 +104,7 @@ def test_a_closed_gate_is_a_stop_also_where_nothing_is_in_doubt(merchant):
     assert "a backup that was restored" in end.sentence
 
 
-def _stopped_night(merchant: Any, **how: Any) -> Verdict:
+def _stopped_night(merchant, **how):
     """A night over two captures that nobody was allowed to send."""
     _capture(merchant, count=2)
     with merchant.environment() as environment:
@@ -190,7 +188,7 @@ def test_risk_of_a_payment_stands_beside_its_break(merchant):
     assert said.endswith(f"risk, says the gateway: {told}")
 
 
-def _metrics(merchant: Any) -> dict[str, Any]:
+def _metrics(merchant):
     (path,) = (merchant.folder / "reports" / "metrics").glob("*.json")
     document: dict[str, Any] = json.loads(path.read_text())
     return document
@@ -199,7 +197,7 @@ def _metrics(merchant: Any) -> dict[str, Any]:
 def test_a_stage_that_fails_is_noted_by_its_kind_only(merchant):
     """The kind of the error stands there; its text, which can hold anything, does not."""
 
-    def fails() -> StepSummary:
+    def fails():
         msg = "the text of it"
         raise ReconError(msg)
 
@@ -241,7 +239,7 @@ def test_what_a_step_says_is_masked_once_for_every_sink(merchant):
 SHIFT = timedelta(days=9)
 
 
-def moved(merchant: Any, *, shift: str, **more: str) -> dict[str, str]:
+def moved(merchant, *, shift, **more):
     """A merchant's variables with another time."""
     return {**merchant.variables, CLOCK_VARIABLE: shift, **more}
 
@@ -301,7 +299,7 @@ def test_a_signal_that_was_held_back_comes_afterwards():
     """Within the block it is only noted; at its end it does what it would have done."""
     seen = []
 
-    def reported_within() -> None:
+    def reported_within():
         with ending_in_order(), held_back() as told:
             signal.raise_signal(signal.SIGTERM)
             seen.append(told())
@@ -360,7 +358,7 @@ def test_a_night_that_is_told_to_end_marks_its_batch(merchant, told):
     assert took < ENDS_WITHIN_SECONDS
 
 
-def _wait_until(merchant: Any, query: str) -> None:
+def _wait_until(merchant, query):
     ends = time.monotonic() + ARRIVES_WITHIN_SECONDS
     while time.monotonic() < ends:
         with merchant.environment() as environment, environment.store.reading() as connection:

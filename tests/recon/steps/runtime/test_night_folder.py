@@ -3,9 +3,7 @@
 import json
 import sqlite3
 import threading
-from collections.abc import Callable
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 
@@ -19,7 +17,6 @@ from recon.steps.night import whole_night as night
 from recon.steps.night.report import rebuild
 from recon.steps.runtime.night_folder import (
     INPUTS,
-    SealedNight,
     Terms,
     before,
     bind,
@@ -37,7 +34,6 @@ from tests.recon.steps.conftest import (
     BUSINESS_DATE,
     MERCHANT,
     UNREAD,
-    Merchant,
     plain_workbooks,
     run_folder,
 )
@@ -81,7 +77,7 @@ def test_two_nights_of_one_account_never_write_one_folder(merchant):
         with night.hold(merchant.request, environment=environment):
             refused: list[BaseException] = []
 
-            def second() -> None:
+            def second():
                 try:
                     merchant.night()
                 except NightHeldError as error:
@@ -111,13 +107,13 @@ def test_an_archive_that_is_named_holds_the_nights_and_a_missing_key_is_told(mer
         merchant.night(mode=Mode.DRY_RUN)
 
 
-def _opened(merchant: Merchant) -> SealedNight:
+def _opened(merchant):
     with merchant.environment() as environment, environment.store.reading() as connection:
         run = runs.get(connection, runs.finished(connection)[-1].run_id)
         return sealed_night(connection, run, environment=environment)
 
 
-def captured(merchant: Merchant) -> None:
+def captured(merchant):
     """A night that captures, so that answers and instructions change after money."""
     rows = [merchant.order(one, action="capture") for one in merchant.payments("authorised")[:2]]
     merchant.drop("orders.csv", *rows)
@@ -125,7 +121,7 @@ def captured(merchant: Merchant) -> None:
 
 
 @pytest.fixture
-def ended(begun: Callable[..., Merchant]) -> Merchant:
+def ended(begun):
     """A merchant after that night, which is played once."""
     return begun(captured)
 
@@ -184,14 +180,14 @@ def test_a_table_that_the_night_did_not_seal_is_not_there(ended):
     assert night.rows("statements") == 0
 
 
-def problems_of(merchant: Merchant) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def problems_of(merchant):
     """What `recon verify` and `recon verify 2026-11-20` name."""
     with merchant.environment() as environment:
         whole = verify(environment, reading=UNREAD)
         return whole.problems, verify_night(environment, name=BUSINESS_DATE).problems
 
 
-def edit(merchant: Merchant, *statements: str) -> None:
+def edit(merchant, *statements):
     """Change rows past the code."""
     with closing(sqlite3.connect(merchant.sqlite_path)) as connection, connection:
         for statement in statements:
@@ -319,7 +315,7 @@ payouts = "1200"
 
 
 @pytest.fixture
-def reported_end(merchant: Merchant) -> Merchant:
+def reported_end(merchant):
     """A merchant after a night with matches, breaks, journals and what waits."""
     merchant.configure("rules.toml", RULES)
     first, second, third = merchant.payments("captured")[:3]
@@ -334,7 +330,7 @@ def reported_end(merchant: Merchant) -> Merchant:
     return merchant
 
 
-def _breaks(merchant: Merchant) -> Path:
+def _breaks(merchant):
     (path,) = merchant.folder.glob("**/archive/nights/*/*/*/*/results/breaks.parquet")
     return path
 

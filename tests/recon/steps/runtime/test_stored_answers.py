@@ -1,12 +1,9 @@
 """What the gateway answered, in files of the night's folder: written once, bound, read again."""
 
-from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from operator import attrgetter
-from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pyarrow as pa
@@ -47,7 +44,7 @@ from recon.store.nights import journal_rows, runs
 from recon.store.nights.answer_parts import AFTER, BASELINE, sibling_phase
 from recon.store.nights.runs import Run
 from recon.store.schema import answer_part
-from tests.recon.steps.conftest import Merchant, capture, plain_workbooks
+from tests.recon.steps.conftest import capture, plain_workbooks
 
 AT = datetime(2026, 11, 21, 2, 0, tzinfo=UTC)
 ASKED_AFTER = 7
@@ -58,7 +55,7 @@ FOUND, ABSENT = (KeyAnswer.FOUND, ""), (KeyAnswer.NOT_FOUND, "")
 SILENT = (KeyAnswer.FAILED, "silence")
 
 
-def payment(key: str, **changed: Any) -> dict[str, Any]:
+def payment(key, **changed):
     """What an answer shows of an order's payment."""
     return {
         "order_no": key,
@@ -82,51 +79,45 @@ class Asking:
     run: Run
     environment: Environment
 
-    def ask(self, *keys: str, phase: str = BASELINE) -> list[str]:
+    def ask(self, *keys, phase=BASELINE):
         """Note keys; those that wait."""
         run, environment = self.run, self.environment
         waiting = shown_answers.note_asked(run, phase=phase, keys=keys, environment=environment)
         return waiting.to_pylist()
 
-    def keep(
-        self,
-        said: dict[str, Any],
-        *payments: dict[str, Any],
-        phase: str = BASELINE,
-        account: str = "",
-    ) -> None:
+    def keep(self, said, *payments, phase=BASELINE, account=""):
         """Keep answers."""
         got, asked = KeyAnswers(said, payments), Moment(AT, NEVER_READ, ASKED_AFTER)
         rows = reply_rows(self.run, got, asked=asked, phase=phase, account_id=account)
         shown_answers.save(self.run, rows, environment=self.environment)
 
-    def seal(self) -> None:
+    def seal(self):
         """End the query."""
         shown_answers.seal(self.run, environment=self.environment)
 
-    def told(self, question: str, *words: Any, **options: Any) -> Any:
+    def told(self, question, *words, **options):
         """The answer to a question, from what is committed now."""
         with self.environment.store.reading() as connection:
             answers = ShownAnswers(connection, self.run, self.environment)
             return getattr(answers, question)(*words, **options)
 
-    def rows(self) -> list[tuple[str, ...]]:
+    def rows(self):
         """Order, answer and status of the newest answers, sorted."""
         frame = self.told("gateway_frame")
         columns = (frame[name] for name in ("order_no", "answer", "payment_status"))
         return sorted(zip(*columns, strict=True))
 
-    def evidence(self, order_no: str, after: int) -> Any:
+    def evidence(self, order_no, after):
         """What sealed answers say of an order."""
         return self.told("evidence", order_no, after=after)
 
-    def seen(self, order_no: str, after: int) -> Any:
+    def seen(self, order_no, after):
         """The same of its payment."""
         rows = self.evidence(order_no, after)
         rules = self.environment.settings.rules
         return seen_of(rows, transaction_id=f"T-{order_no}", rules=rules)
 
-    def unbound(self) -> Any:
+    def unbound(self):
         """Why money would wait."""
         with self.environment.store.reading() as connection:
             return shown_answers.unbound(connection, self.run, environment=self.environment)
@@ -146,14 +137,14 @@ def test_a_file_of_keys_that_counts_as_answers_is_refused_by_name(asking):
 
 
 @pytest.fixture
-def asking(merchant: Merchant) -> Iterator[Asking]:
+def asking(merchant):
     """A night of the merchant that has begun."""
     with begun(merchant) as it:
         yield it
 
 
 @contextmanager
-def begun(merchant: Merchant) -> Iterator[Asking]:
+def begun(merchant):
     """A night that has begun."""
     with (
         merchant.environment() as environment,
@@ -164,7 +155,7 @@ def begun(merchant: Merchant) -> Iterator[Asking]:
         yield Asking(run, environment)
 
 
-def archive_beside(asking: Asking, merchant: Merchant) -> Path:
+def archive_beside(asking, merchant):
     """Where the night's folder lies: beside the database of a file, else beside the reports."""
     stands = asking.environment.store.path or merchant.folder / "reports" / "of.sqlite"
     return stands.parent / "archive"
@@ -377,7 +368,7 @@ SOURCE = SourceFile(SourceKind.LEDGER, "ledger.csv", "abc", 10, 2, 2, 0, 0)
 ACCOUNT = {"merchant_id": "100042", "account_id": "100042001"}
 
 
-def entry(number: int, **changed: Any) -> dict[str, Any]:
+def entry(number, **changed):
     """One entry of the ledger."""
     return {
         **ACCOUNT,
@@ -394,7 +385,7 @@ def entry(number: int, **changed: Any) -> dict[str, Any]:
     }
 
 
-def keep(asking: Asking, entries: Sequence[dict[str, Any]]) -> pd.DataFrame:
+def keep(asking, entries):
     """Keep these books for the run, as the query does."""
     frame = frame_of(entries, columns=LEDGER_COLUMNS)
     entries = table_of(frame, name="ledger")
@@ -405,20 +396,20 @@ def keep(asking: Asking, entries: Sequence[dict[str, Any]]) -> pd.DataFrame:
     return frame
 
 
-def told(asking: Asking, question: Callable[[StoredLedger], Any]) -> Any:
+def told(asking, question):
     """The answer to a question about the ledger as the run read them."""
     with asking.environment.store.reading() as connection:
         return question(StoredLedger(connection, asking.run, asking.environment))
 
 
-def every_entry(ledger: StoredLedger) -> pa.Table:
+def every_entry(ledger):
     """All that they have, as the file has it."""
     columns = SCHEMAS["ledger"].columns
     tables = [table.cast(columns) for table in ledger.batches(columns.names)]
     return pa.concat_tables([columns.empty_table(), *tables])
 
 
-def the_file(asking: Asking, merchant: Merchant) -> Path:
+def the_file(asking, merchant):
     """Where the ledger of the run lies."""
     (path,) = archive_beside(asking, merchant).glob(f"**/{asking.run.run_id}/ledger/ledger.parquet")
     return path
@@ -525,7 +516,7 @@ def test_books_that_were_changed_are_refused(how, merchant):
             told(asking, every_entry)
 
 
-def _walk(asking: Asking, *names: str) -> None:
+def _walk(asking, *names):
     night.walk(
         names,
         asking.run.run_id,

@@ -3,7 +3,6 @@
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -39,19 +38,19 @@ LONG_AGO = AS_OF - timedelta(days=40)
 HEADER = "entry_id,merchant_id,account_id,order_no,entry_type,currency,amount,booked_at\n"
 
 
-def run_of(as_of: datetime) -> Run:
+def run_of(as_of):
     """A run that closes at an instant."""
     names = dict.fromkeys(Run.__dataclass_fields__, "")
     return Run(**{**names, "mode": Mode.LIVE, "started_at": as_of, "as_of": as_of})  # type: ignore[arg-type]
 
 
-def newest(merchant: Any) -> Reconciliation:
+def newest(merchant):
     """The result of the run that finished last."""
     result: Reconciliation = merchant.result()
     return result
 
 
-def told(merchant: Any) -> list[str]:
+def told(merchant):
     """What page one of the newest night says of nights that never ran."""
     with merchant.environment() as environment:
         with environment.store.reading() as connection:
@@ -59,7 +58,7 @@ def told(merchant: Any) -> list[str]:
         return skipped_nights(run, environment=environment)
 
 
-def wide_night(merchant: Any) -> None:
+def wide_night(merchant):
     """A first night whose window reaches back a year; those after it look back as ever."""
     path = merchant.folder / "config" / "rules.toml"
     text = path.read_text()
@@ -69,7 +68,7 @@ def wide_night(merchant: Any) -> None:
     path.write_text(text)
 
 
-def judged(merchant: Any, order_no: str) -> str:
+def judged(merchant, order_no):
     """What the newest night says of one order: a code or a state, "" when it has none."""
     result = newest(merchant)
     frames = {"matched": result.matches, "pending": result.pending, "unverified": result.unverified}
@@ -293,7 +292,7 @@ def test_what_the_books_say_of_fees_stays_where_the_fees_of_the_settlement_stay(
 SINCE = datetime(2026, 10, 21, tzinfo=UTC)
 
 
-def entry(name: str, day: str, **cells: object) -> dict[str, object]:
+def entry(name, day, **cells):
     """A payout in the ledger."""
     plain = {"entry_id": name, "entry_type": "payout", "currency": "EUR", "amount": 1, "line": 2}
     return {**plain, "booked_at": f"2026-{day}T12:00:00Z", **cells}
@@ -315,7 +314,7 @@ ENTRIES = (
 )
 
 
-def kept(settlement: pd.DataFrame | None) -> list[str]:
+def kept(settlement):
     """The entries that a night compares."""
     entries = frame_of(ENTRIES, columns=LEDGER_COLUMNS)
     ours = [{"kind": "payout", "request_id": "P1", "amount": 1, "line": 0}]

@@ -4,7 +4,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from datetime import UTC, date, datetime
@@ -15,7 +14,6 @@ from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import (
     Column,
-    Connection,
     MetaData,
     String,
     Table,
@@ -107,7 +105,7 @@ def test_a_file_that_can_only_be_read_is_named(sqlite_url):
     store.close()
 
 
-def _write_what_may_not_be(connection: Connection) -> None:
+def _write_what_may_not_be(connection):
     connection.exec_driver_sql("PRAGMA query_only = 1")
     connection.exec_driver_sql("CREATE TABLE more (name TEXT)")
 
@@ -127,16 +125,16 @@ def test_other_databases_are_refused(url, words):
         parse_url(url)
 
 
-def damaged(path: Path) -> None:
+def damaged(path):
     path.write_bytes(b"SQLite format 3\0" + b"x" * 5_000)
 
 
-def of_somebody_else(path: Path) -> None:
+def of_somebody_else(path):
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("CREATE TABLE theirs (n INTEGER)")
 
 
-def without_its_folder(path: Path) -> None:
+def without_its_folder(path):
     path.parent.rmdir()
 
 
@@ -167,7 +165,7 @@ NOW = datetime(2026, 11, 21, 2, tzinfo=UTC)
 NIGHT = NightRequest("100042", "100042001", date(2026, 11, 20), Mode.LIVE)
 
 
-def _rows(url: str) -> int:
+def _rows(url):
     query = select(func.count()).select_from(run_table).where(run_table.c.run_id != "nobody")
     store = Store(parse_url(url))
     with store.writing() as writer, store.reading() as reader:
@@ -234,11 +232,11 @@ def test_a_database_without_tables_is_refused_with_the_command(tmp_path):
 
 
 @pytest.fixture
-def sqlite_path(migrated: Path, tmp_path: Path) -> Path:
+def sqlite_path(migrated, tmp_path):
     return Path(shutil.copy(migrated, tmp_path / "recon.sqlite"))
 
 
-def _at_version(path: Path, revision: str) -> None:
+def _at_version(path, revision):
     with closing(sqlite3.connect(path)) as other, other:
         other.execute("UPDATE alembic_version SET version_num = ?", (revision,))
 
@@ -292,7 +290,7 @@ with account_lock(store, ("m", "a")):
 
 
 @contextmanager
-def _holding(store: Store) -> Iterator["subprocess.Popen[bytes]"]:
+def _holding(store):
     url = store.url.render_as_string(hide_password=False)
     with subprocess.Popen(
         [sys.executable, "-c", HOLDING, url], stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -354,13 +352,13 @@ def _end_lock_holders(store: Store) -> None:
 
 
 @pytest.fixture
-def child() -> Iterator["subprocess.Popen[bytes]"]:
+def child():
     with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as process:
         yield process
         process.kill()
 
 
-def owner_of(process: "subprocess.Popen[bytes]") -> Process:
+def owner_of(process):
     ticks = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[19]
     return replace(Process.this(), pid=process.pid, started_ticks=int(ticks))
 

@@ -1,7 +1,6 @@
 import os
 import resource
 import threading
-from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
@@ -12,7 +11,6 @@ from sqlalchemy import insert, text
 
 from recon.model.errors import OutputError, StoreError
 from recon.store.database import history
-from recon.store.database.engine import Store
 from recon.store.database.history import (
     FILE_NAME,
     NOTHING,
@@ -27,7 +25,7 @@ from recon.store.schema import batch
 AT = datetime(2026, 11, 21, 2, 0, 0, 123456, tzinfo=UTC)
 
 
-def _grown(store: Store, *, events: int = 5) -> None:
+def _grown(store, *, events=5):
     with store.writing() as connection:
         for number in range(events):
             history.append(
@@ -35,7 +33,7 @@ def _grown(store: Store, *, events: int = 5) -> None:
             )
 
 
-def _changed(store: Store, change: str) -> None:
+def _changed(store, change):
     with store.writing() as connection:
         if store.is_sqlite:
             connection.execute(text("DROP TRIGGER history_no_update"))
@@ -76,7 +74,7 @@ def test_the_database_itself_refuses_changes(store, change):
 def test_writers_that_come_at_once_make_one_chain(store):
     refused: list[str] = []
 
-    def write(who: int) -> None:
+    def write(who):
         for number in range(10):
             try:
                 with store.writing() as connection:
@@ -166,7 +164,7 @@ def test_a_link_that_somebody_planted_leads_it_nowhere(tmp_path):
 
 
 @contextmanager
-def files_end_at(size: int) -> Iterator[None]:
+def files_end_at(size):
     """As on a disk with so little room: a write that would go beyond is done in part."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
@@ -176,11 +174,11 @@ def files_end_at(size: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-def newest_note(file: HeadFile) -> NotedHead | None:
+def newest_note(file):
     return next(reversed(file.current().notes), None)
 
 
-def _same(head: Head) -> Head:
+def _same(head):
     return head
 
 
@@ -234,7 +232,7 @@ def test_the_name_of_a_new_file_is_on_the_disk_too(tmp_path, monkeypatch):
     flushed: list[Path] = []
     fsync = os.fsync
 
-    def seen(descriptor: int) -> None:
+    def seen(descriptor):
         flushed.append(Path(f"/proc/self/fd/{descriptor}").readlink())
         fsync(descriptor)
 
@@ -266,13 +264,13 @@ WITHDRAWN = Event("instruction", "i1", "withdrawn", {})
 
 
 @pytest.fixture
-def noted(store: Store, tmp_path: Path) -> HeadFile:
+def noted(store, tmp_path):
     file = HeadFile(tmp_path)
     store.outside = OutsideHeads({ACCOUNT: file})
     return file
 
 
-def add(store: Store, *events: Event) -> history.Head:
+def add(store, *events):
     with store.writing() as connection:
         return history.append(connection, events, at=AT)
 

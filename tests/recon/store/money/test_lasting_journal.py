@@ -1,18 +1,15 @@
 """Commits that lose their connection, on a real PostgreSQL behind a proxy that ends them."""
 
 import time
-from collections.abc import Iterator
 from datetime import timedelta
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
 from recon.model.errors import StoreError
-from recon.steps.money.sender import Sent
-from recon.store.database.engine import Store, open_store
+from recon.store.database.engine import open_store
 from recon.store.money import journal as stored_journal
 from recon.store.money.spill import NOT_SENT, REPLY, Spill
-from recon.store.nights.runs import Run
 from tests.recon.store.dropping_proxy import DroppingProxy
 from tests.recon.store.scripted import (
     ScriptedGateway,
@@ -32,14 +29,14 @@ pytestmark = [
 
 
 @pytest.fixture
-def proxy(migrated_postgresql_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[DroppingProxy]:
+def proxy(migrated_postgresql_url, monkeypatch):
     monkeypatch.setattr(stored_journal, "BACK_AFTER", (timedelta(milliseconds=300),) * 2)
     folder = parse_qs(urlsplit(migrated_postgresql_url).query)["host"][0]
     with DroppingProxy(f"{folder}/.s.PGSQL.5432") as made:
         yield made
 
 
-def _send(store: Store, run: Run, *, spill: Spill, gateway: ScriptedGateway, orders: list) -> Sent:
+def _send(store, run, *, spill, gateway, orders):
     journal = journal_of(
         store,
         run,

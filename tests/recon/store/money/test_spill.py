@@ -8,9 +8,7 @@ from sqlalchemy import select
 
 from recon.model.errors import OutputError, SpillError
 from recon.store.database import history
-from recon.store.database.engine import Store
 from recon.store.money import spill
-from recon.store.money.journal import StoredJournal
 from recon.store.money.spill import (
     NOT_SENT,
     REPLY,
@@ -22,7 +20,6 @@ from recon.store.money.spill import (
     put_reply,
     remove,
 )
-from recon.store.nights.runs import Run
 from recon.store.schema import batch
 from tests.recon.store.scripted import AT, ScriptedGateway, eligible_captures, journal_of
 
@@ -64,7 +61,7 @@ def test_the_room_is_taken_before_and_used_then(tmp_path):
 
 def test_no_room_is_said_before_anything_is_sent(tmp_path, monkeypatch):
 
-    def full(*_: object) -> None:
+    def full(*_):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "posix_fallocate", full)
@@ -136,14 +133,14 @@ SHA256 = "b" * 64
 
 
 @pytest.fixture
-def journal(store: Store, run: Run) -> StoredJournal:
+def journal(store, run):
     made = journal_of(store, run, run_id=run.run_id)
     ready = eligible_captures(store, run, orders=2)
     made.claim("b1", ready, request=ScriptedGateway().prepare(ready), at=AT)
     return made
 
 
-def _spilled(journal: StoredJournal, *, kind: str = REPLY) -> Spilled:
+def _spilled(journal, *, kind=REPLY):
     standing = journal.status("b1")
     return Spilled(
         kind=kind,

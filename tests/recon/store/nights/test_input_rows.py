@@ -12,14 +12,11 @@ from recon.matching.frames.sources import (
 )
 from recon.model.nights import Mode, NightRequest
 from recon.model.terms import InstructionKind, InstructionState, SourceFile, SourceKind
-from recon.store.database.engine import Store
 from recon.store.database.history import Event, append
 from recon.store.money import sending_rows
 from recon.store.nights import answer_parts, facts_rows, input_rows, runs
 from recon.store.nights.answer_parts import BASELINE, AnswerPart
-from recon.store.nights.facts_rows import StorageOf
 from recon.store.nights.input_rows import Inputs, StoredInputs
-from recon.store.nights.runs import Run
 from recon.store.schema import instruction
 from tests.recon.store.scripted import CAPTURE, planned
 from tests.recon.store.stored_files import save
@@ -35,7 +32,7 @@ INPUTS = Inputs(
 
 
 def test_what_a_run_read_is_what_its_newest_inputs_were_bound_with(store, run):
-    def bound(inputs: Inputs) -> StoredInputs | None:
+    def bound(inputs):
         sealed = {"step": "inputs", input_rows.READ: input_rows.document(inputs)}
         for data in (sealed, {"step": "compared"}):
             append(connection, [Event("run", run.run_id, runs.SEALED, data)], at=AT)
@@ -90,7 +87,7 @@ PART = AnswerPart(
 ASKED = replace(PART, schema_label="asked/1", asked=3, answered=0, row_count=3, last_at=None)
 
 
-def _save(store: Store, *parts: AnswerPart, charged_back: tuple[tuple[str, str], ...] = ()) -> None:
+def _save(store, *parts, charged_back=()):
     with store.writing() as connection:
         for part in parts:
             answer_parts.save(connection, part, charged_back=charged_back)
@@ -153,7 +150,7 @@ def test_files_whose_codes_the_rules_took_otherwise_are_named(store, run):
     assert none == []
 
 
-def _file(store: Store, run: Run, storages: StorageOf) -> None:
+def _file(store, run, storages):
     order = {
         "merchant_id": run.merchant_id,
         "account_id": run.account_id,

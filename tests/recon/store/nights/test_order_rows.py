@@ -3,12 +3,10 @@
 import hashlib
 import random
 from collections import Counter
-from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, NamedTuple
 
-import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -19,11 +17,9 @@ from recon.model.terms import Reject, SourceFile, SourceKind
 from recon.proof import ledger_bridge
 from recon.steps.files.arrived_rows import EVER, orders_lack_since
 from recon.steps.files.incomplete import WHOLE_FILE, absent_sha256
-from recon.store.database.engine import Store
 from recon.store.nights import facts_rows, order_rows, runs, stored_orders
-from recon.store.nights.facts_rows import StorageOf, facts_problems
-from recon.store.nights.runs import Run
-from recon.store.nights.stored_orders import OrderSteps, StoredOrders, hashes_of
+from recon.store.nights.facts_rows import facts_problems
+from recon.store.nights.stored_orders import StoredOrders, hashes_of
 from tests.recon.store.stored_files import save, sender_of
 
 OPENING = datetime(2026, 1, 1, tzinfo=UTC)
@@ -43,33 +39,31 @@ ORDER = {
 class Shop:
     """Order files of an account, kept and looked at as its night does."""
 
-    def __init__(self, store: Store, run: Run, storages: StorageOf) -> None:
+    def __init__(self, store, run, storages):
         self.store, self.run, self.storages = store, run, storages
 
-    def load(
-        self, *rows: dict[str, Any], name: str = "orders.csv", rejects: Sequence[Reject] = ()
-    ) -> str:
+    def load(self, *rows, name="orders.csv", rejects=()):
         frame, good, bad = frame_of(rows, columns=ORDER_COLUMNS), len(rows), len(rejects)
         sha256 = hashlib.sha256(f"{rows}-{rejects}".encode()).hexdigest()
         source = SourceFile(SourceKind.ORDERS, name, sha256, 1, good + bad, good, bad, 0)
         save(self.store, self.run, frame, source=source, rejects=rejects, storages=self.storages)
         return sha256
 
-    def current(self) -> list[tuple[str, int, str]]:
+    def current(self):
         with self.store.reading() as connection:
             frame = StoredOrders(connection, self.run, self.storages).since(OPENING)
         cells = zip(frame["order_no"], frame["amount"], frame["source"], strict=True)
         return [(str(key), int(amount), str(source)) for key, amount, source in cells]
 
-    def known(self, *, name: str = "orders.csv", sha256: str) -> SourceFile | None:
+    def known(self, *, name="orders.csv", sha256):
         with self.store.reading() as connection:
             return order_rows.known_file(connection, self.run, name=name, sha256=sha256)
 
-    def files(self) -> list[tuple[SourceFile, LoadCounts]]:
+    def files(self):
         with self.store.reading() as connection:
             return order_rows.files_of_night(connection, self.run)
 
-    def copy(self, of: SourceFile, name: str) -> SourceFile:
+    def copy(self, of, name):
         with self.store.writing() as connection:
             return order_rows.save_copy(
                 connection, self.run, of=of, name=name, sender=sender_of(self.run, name), at=AS_OF
@@ -77,7 +71,7 @@ class Shop:
 
 
 @pytest.fixture
-def shop(store: Store, run: Run, storages: StorageOf) -> Shop:
+def shop(store, run, storages):
     return Shop(store, run, storages)
 
 
@@ -140,11 +134,11 @@ LONG_AGO = "2026-01-01T00:00:00Z"
 DECLARED = frozenset({("100042", "100042001"), ("100042", "100042002")})
 
 
-def _order(order_no: str, amount: int = 100, **cells: Any) -> dict[str, Any]:
+def _order(order_no, amount=100, **cells):
     return {**ORDER, "order_no": order_no, "amount": amount, **cells}
 
 
-def _steps(orders: StoredOrders) -> OrderSteps:
+def _steps(orders):
     """What became of the rows; of those from before the window F's is compared."""
     view = orders.in_view(since=SINCE, asked=pa.array(["F"])).to_pylist()
     older = Counter(row["file_id"] for row in view if row["ordered_at"] < SINCE)
@@ -186,7 +180,7 @@ TONIGHT = date(2026, 11, 20)
 SFTP = "sftp://shop"
 
 
-def covered(day: int) -> datetime:
+def covered(day):
     return datetime(2026, 11, day + 1, tzinfo=UTC)
 
 
@@ -270,7 +264,7 @@ class Row(NamedTuple):
     file: int
 
 
-def _cells(row: Row) -> dict[str, Any]:
+def _cells(row):
     at = {"ordered_at": (DAY_0 + timedelta(days=row.day)).isoformat()}
     if row.changed is not None:
         at["updated_at"] = (DAY_0 + timedelta(days=row.changed)).isoformat()
@@ -278,7 +272,7 @@ def _cells(row: Row) -> dict[str, Any]:
     return {**place, **at, "order_no": row.order_no, "amount": row.amount, "status": "paid"}
 
 
-def _standing(files: list[tuple[str, list[Row]]]) -> list[Row]:
+def _standing(files):
     """What stands after these files, by the rule, one row after another."""
     words = [row for _, rows in files for row in rows]
     left = [row for row in words if not _is_over(row, words=words, files=files)]
@@ -290,11 +284,11 @@ def _standing(files: list[tuple[str, list[Row]]]) -> list[Row]:
     return [*stands.values()]
 
 
-def _age(row: Row) -> int:
+def _age(row):
     return -1 if row.changed is None else row.changed
 
 
-def _is_over(row: Row, *, words: list[Row], files: list[tuple[str, list[Row]]]) -> bool:
+def _is_over(row, *, words, files):
     """Whether a newer file of its name speaks anew of its order, and does not say it is older."""
     again = [
         other
@@ -312,11 +306,11 @@ def _is_over(row: Row, *, words: list[Row], files: list[tuple[str, list[Row]]]) 
     return max(change for change in changes if change is not None) >= row.changed
 
 
-def _numbers(columns: Iterable[Any]) -> set[str]:
+def _numbers(columns):
     return {number for column in columns for number in column.to_pylist()}
 
 
-def _of(frame: pd.DataFrame, *names: str) -> list[tuple[Any, ...]]:
+def _of(frame, *names):
     return sorted(zip(*(frame[name] for name in names), strict=True))
 
 

@@ -7,7 +7,7 @@ from sqlalchemy import text
 
 from recon.model.terms import SourceFile, SourceKind
 from recon.store.database import history
-from recon.store.database.engine import Store, Turn
+from recon.store.database.engine import Turn
 from recon.store.nights import notification_rows, order_rows
 from recon.store.nights.notification_rows import (
     GatewayMessage,
@@ -19,7 +19,6 @@ from recon.store.nights.notification_rows import (
     signed_states,
 )
 from recon.store.nights.order_rows import ACTIONS, all_changed_actions, changed_actions
-from recon.store.nights.runs import Run
 
 AT = datetime(2026, 11, 21, 3, 0, tzinfo=UTC)
 SOURCE = SourceFile(SourceKind.INSTRUCTIONS, "pay.csv", "a" * 64, 1, 3, 3, 0, 0)
@@ -27,7 +26,7 @@ OTHER = "100042009"
 NUMBERS = ("line", "amount", "action_amount", "expected_captured_amount", "refund_amount")
 
 
-def arrive(store: Store, run: Run, *lines: int) -> None:
+def arrive(store, run, *lines):
     place = {"merchant_id": run.merchant_id, "account_id": run.account_id}
     row = {"order_no": "A-1", "action": "refund", "currency": "EUR", "amount": 1_000}
     rows: list[dict[str, Any]] = [{**place, **row, "line": line} for line in lines]
@@ -40,12 +39,12 @@ def arrive(store: Store, run: Run, *lines: int) -> None:
         assert not grown.what
 
 
-def problems(store: Store, run: Run) -> tuple[list[str], list[str]]:
+def problems(store, run):
     with store.reading() as connection:
         return [*changed_actions(connection, run)], [*all_changed_actions(connection)]
 
 
-def change(store: Store, statement: str) -> None:
+def change(store, statement):
     with store.writing() as connection:
         connection.execute(text(statement))
 
@@ -97,15 +96,7 @@ NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 PLACE = ("m", "a")
 
 
-def told(
-    number: int,
-    *,
-    kind: str = "refund result",
-    amount: int = 5,
-    sha256: str = "x",
-    status: str = "1",
-    at: datetime = NOW,
-) -> GatewayMessage:
+def told(number, *, kind="refund result", amount=5, sha256="x", status="1", at=NOW):
     return GatewayMessage(
         kind=kind,
         identity_sha256=f"identity {number} {kind}",

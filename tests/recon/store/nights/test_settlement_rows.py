@@ -1,26 +1,20 @@
 import hashlib
 import random
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import date
 from typing import Any
 
-import pandas as pd
 import pytest
 
 from recon.matching.frames.sources import SETTLEMENT_COLUMNS, LoadCounts, frame_of
-from recon.model.nights import Account
 from recon.model.terms import Reject, SourceFile, SourceKind
-from recon.store.database.engine import Store
 from recon.store.nights import bank_rows, settlement_rows
-from recon.store.nights.facts_rows import StorageOf
-from recon.store.nights.runs import Run
 from recon.store.nights.settlement_rows import (
     OLDER,
     AskedFor,
-    NightLines,
     Settlements,
 )
 from tests.recon.store.stored_files import keep_lines
@@ -31,24 +25,24 @@ WHOLE = "(whole file)"
 class Settled:
     """Settlement files of an account, kept and asked as its night does."""
 
-    def __init__(self, store: Store, run: Run, storages: StorageOf) -> None:
+    def __init__(self, store, run, storages):
         self.store, self.run, self.storages = store, run, storages
 
-    def of(self, **changed: Any) -> "Settled":
+    def of(self, **changed):
         return Settled(self.store, replace(self.run, **changed), self.storages)
 
-    def save(self, name: str, *lines: dict[str, object], bad: str = "") -> None:
+    def save(self, name, *lines, bad=""):
         """Store a file; `bad` is why it stands for something that is not there."""
         rejects = [Reject(SourceKind.SETTLEMENT, name, 0, WHOLE, bad, "")] if bad else []
         self.keep(name, *({**self.plain, **one} for one in lines), rejects=rejects)
 
     @property
-    def plain(self) -> dict[str, object]:
+    def plain(self):
         plain = {"batch_id": "B1", "settled_on": "2026-11-20", "entry_type": "capture"}
         place = {"merchant_id": self.run.merchant_id, "account_id": self.run.account_id}
         return {**plain, **place, "currency": "EUR", "gross": 100, "fee": 1, "net": 99, "line": 2}
 
-    def keep(self, name: str, *rows: dict[str, Any], rejects: Sequence[Reject] = ()) -> None:
+    def keep(self, name, *rows, rejects=()):
         frame, size = frame_of(rows, columns=SETTLEMENT_COLUMNS), len(rows)
         sha256 = hashlib.sha256(str(rows).encode()).hexdigest()
         source = SourceFile(SourceKind.SETTLEMENT, name, sha256, 9, size, size, 0, 0)
@@ -57,17 +51,17 @@ class Settled:
         )
 
     @contextmanager
-    def asked(self, *, until: int | None = None) -> Iterator[Settlements]:
+    def asked(self, *, until=None):
         with self.store.reading() as connection:
             yield Settlements(connection, self.run, self.storages, until)
 
-    def days(self, *, until: int | None = None) -> list[tuple[str, str, int, int]]:
+    def days(self, *, until=None):
         with self.asked(until=until) as settlements:
             frame = settlements.volumes(since="2026-11-01")
         names = ("settled_on", "entry_type", "late", "base")
         return [*zip(*(frame[name].tolist() for name in names), strict=True)]
 
-    def paid_out(self, *accounts: Account) -> pd.DataFrame:
+    def paid_out(self, *accounts):
         with self.store.reading() as connection:
             return bank_rows.payouts_of(
                 connection, self.run, accounts=accounts, storages=self.storages, until=None
@@ -75,7 +69,7 @@ class Settled:
 
 
 @pytest.fixture
-def settled(store: Store, run: Run, storages: StorageOf) -> Settled:
+def settled(store, run, storages):
     return Settled(store, run, storages)
 
 
@@ -270,7 +264,7 @@ TYPES = ("capture", "refund", "fee", "payout", "reserve", "reserve_reversal", "c
 Line = dict[str, Any]
 
 
-def some_lines(chance: random.Random, run: Run, *, name: str) -> list[Line]:
+def some_lines(chance, run, *, name):
     """Lines of a file, most of them older than the window; some name nothing."""
     return [
         {
@@ -295,13 +289,7 @@ def some_lines(chance: random.Random, run: Run, *, name: str) -> list[Line]:
     ]
 
 
-def modelled(
-    files: Sequence[tuple[str, Sequence[Line]]],
-    run: Run,
-    *,
-    asked: dict[str, set[str]],
-    by_payment: bool,
-) -> list[tuple[Any, ...]]:
+def modelled(files, run, *, asked, by_payment):
     newest = dict(files)
     last = {name: at for at, (name, _) in enumerate(files)}
     counted = Counter[str]()
@@ -331,7 +319,7 @@ def modelled(
     return [*sorted(summed), *older, *recent]
 
 
-def _group(line: Line, *, by_payment: bool) -> tuple[Any, ...]:
+def _group(line, *, by_payment):
     kind = "earlier"
     if line["entry_type"] == "payout" and not line["own_reference"]:
         kind = "payout"
@@ -344,18 +332,18 @@ def _group(line: Line, *, by_payment: bool) -> tuple[Any, ...]:
     return tuple(sorted(cells.items()))
 
 
-def _row(cells: Line) -> tuple[Any, ...]:
+def _row(cells):
     return tuple(
         str(cells.get(name, "")) if kind == "string" else int(cells.get(name, 0))
         for name, kind in ((name, _kind(name)) for name in SETTLEMENT_COLUMNS)
     )
 
 
-def _kind(name: str) -> str:
+def _kind(name):
     return "number" if name in {"gross", "fee", "net", "line"} else "string"
 
 
-def as_read(lines: NightLines) -> list[tuple[Any, ...]]:
+def as_read(lines):
     """The same by the files; sums, whose order nobody goes by, sorted."""
     rows = [_row(row) for row in lines.table().to_pylist()]
     at = [*SETTLEMENT_COLUMNS].index("source")

@@ -9,7 +9,6 @@ from recon.store.people import closed_months, resolution_rows
 from recon.store.people.decision_rows import code_turn, use_code
 from recon.store.people.resolution_rows import NewAnswer
 
-NOW = datetime(2026, 12, 2, 8, tzinfo=UTC)
 OWN = ("100042", "100042001")
 
 
@@ -34,7 +33,7 @@ def test_a_code_counts_once_also_where_many_make_the_book(store, tmp_path):
     """Each waits for the one before, and finds a whole book."""
     taken, all_there = list[bool](), Barrier(8)
 
-    def take() -> None:
+    def take():
         all_there.wait()
         with code_turn(tmp_path / "codes", store=store) as connection:
             taken.append(use_code(connection, "anna", time_step=7, at=ANSWERED_AT))
@@ -54,7 +53,7 @@ PLACE = ("M", "1")
 BROUGHT = Import("answered.xlsx", "a" * 64, "run-1", "jo")
 
 
-def answer(version: int = 1, *, waits: bool = False, owner: str = "Jo") -> NewAnswer:
+def answer(version=1, *, waits=False, owner="Jo"):
     given = BreakAnswer("Order corrected", owner, "seen", date(2026, 11, 21))
     return NewAnswer(PLACE, "b1", version, given, waits, 7, "This break", "EUR", 1_000)
 
