@@ -80,7 +80,7 @@ class GateClosedError(ReconError):
 
 
 class EndorsementError(ReconError):
-    """A word of a person does not bear the desk's signature."""
+    """A person's decision does not bear the desk's signature."""
 
     exit_code = 4
 

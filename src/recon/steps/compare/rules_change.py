@@ -215,6 +215,8 @@ def _flat(tables: Mapping[str, Any], within: str = "") -> Iterator[tuple[str, st
             and value
             and all(isinstance(each, Mapping) and "name" in each for each in value)
         ):
+            # Of several that apply the first decides, so that another order is another rule.
+            yield f"{key} in order", ", ".join(entry["name"] for entry in value)
             yield from _flat({entry["name"]: entry for entry in value}, within=f"{key}.")
         elif isinstance(value, list):
             yield key, ", ".join(map(str, value)) or NOTHING
@@ -244,9 +246,9 @@ def moved_since_signed(
             return (NOT_KNOWN.format(error),)
     if then is None:
         return (NOT_KNOWN.format(f"those of run {signed.run_id} are not stored any more"),)
-    changes = changed_rules(then, rules)
-    if not changes:
+    if then.digest == rules.digest:  # stored without what a later version added
         return ()
+    changes = changed_rules(then, rules)
     as_before = compare(sources, rules=then, as_of=run.as_of, previous=previous)
     moved, _ = compared(as_before, result)
     named = listed([str(change) for change in changes], most=RULES_SHOWN)

@@ -6,6 +6,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from recon.config.fee_contract import contract_of
 from recon.config.rules import Rules
 from recon.config.settings import load_rules
 from recon.matching import codes
@@ -212,6 +213,28 @@ def test_what_a_later_version_added_is_no_change():
 
     assert changed_rules(before, before) == ()
     assert [str(one) for one in changed_rules(before, after)] == ["grace.refund_visible 5bd -> 6bd"]
+
+
+def test_another_order_of_fees_is_a_change():
+    """The first line that applies decides: a night under another order waits for an approver."""
+    lines = [
+        {"name": name, "from": date(2026, 1, 1), "type": "capture", "currency": "EUR"}
+        | {"basis_points": points, **region}
+        for name, points, region in (("visa", 100, {"region": "EU"}), ("all", 200, {}))
+    ]
+    before, after = (
+        Rules().model_copy(
+            update={
+                "fee_contract": contract_of({"rounding": "down", "lines": own}, source="f.toml")
+            }
+        )
+        for own in (lines, lines[::-1])
+    )
+
+    assert before.digest != after.digest
+    assert [str(one) for one in changed_rules(before, after)] == [
+        "fee_contract.lines in order visa, all -> all, visa"
+    ]
 
 
 @pytest.mark.parametrize("verdict", [Verdict.RECONCILED, Verdict.INCOMPLETE])
