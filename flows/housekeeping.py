@@ -37,8 +37,8 @@ def housekeeping(*, delete: bool = False, name: PersonName = "") -> State[Any]:
     with opened_environment() as environment:
         from recon.steps.admin import housekeeping as keeping
 
-        spared, stayed = keeping.housekeeping(environment, by=name if delete else None)
-        for kind in spared:
+        expired, stayed = keeping.housekeeping(environment, by=name if delete else None)
+        for kind in expired:
             echo(f"{'Deleted: ' if delete and kind.count else ''}{kind}")
             for note in kind.notes:
                 echo(note)
@@ -49,9 +49,9 @@ def housekeeping(*, delete: bool = False, name: PersonName = "") -> State[Any]:
                 "older": kind.count,
                 "bytes": kind.size_bytes,
             }
-            for kind in spared
+            for kind in expired
         ]
-        count = sum(kind.count for kind in spared)
+        count = sum(kind.count for kind in expired)
         sentence = (
             f"{count} {'deleted' if delete else 'older than they are kept; nothing was deleted'}"
         )

@@ -11,13 +11,13 @@ from recon.model.errors import Defect
 
 MINOR_UNITS = "minor units of the currency"
 INSTANT = pa.timestamp("us", tz="UTC")
-_WORD, _TEXT, _WHOLE = pa.dictionary(pa.int32(), pa.string()), pa.string(), pa.int64()
+_LABEL, _TEXT, _WHOLE = pa.dictionary(pa.int32(), pa.string()), pa.string(), pa.int64()
 _NOT_GIVEN = "; null: not given"
 _KINDS: Mapping[str, tuple[pa.DataType, str, str]] = {
-    "word": (_WORD, "", ""),
+    "label": (_LABEL, "", ""),
     "text": (_TEXT, "", ""),
     "day": (_TEXT, "ISO date", ""),
-    "day_word": (_WORD, "ISO date", ""),
+    "day_label": (_LABEL, "ISO date", ""),
     "money": (_WHOLE, MINOR_UNITS, ""),
     "money?": (_WHOLE, MINOR_UNITS, _NOT_GIVEN),
     "instant?": (INSTANT, "microseconds, UTC", _NOT_GIVEN),

@@ -110,10 +110,10 @@ def housekeeping(
     from recon.steps.admin import housekeeping as keeping
 
     with opened() as environment:
-        spared, stayed = keeping.housekeeping(environment, by=name if delete else None)
-    if not spared:
+        expired, stayed = keeping.housekeeping(environment, by=name if delete else None)
+    if not expired:
         echo("retention.toml names no age: everything is kept.")
-    for kind in spared:
+    for kind in expired:
         echo(f"{'Deleted: ' if delete and kind.count else ''}{kind}")
         for note in kind.notes:
             echo(f"  {note}")

@@ -201,7 +201,7 @@ def _bank_to(night: SealedNight, *, account: tuple[str, str]) -> str | None:
         return None
     terms, counted = night.frame("terms"), night.frame("counted")
     own = terms["name"].eq("bank_of") & terms["key"].str.startswith("\x1f".join(account) + "\x1f")
-    banks = sorted({*terms.loc[own, "word"]})
+    banks = sorted({*terms.loc[own, "label"]})
     days = covered_to(counted)
     return min((days.get(bank, "") for bank in banks), default=None)
 
@@ -326,7 +326,7 @@ def _ledger_since(run: Run, *, night: SealedNight) -> tuple[datetime, datetime] 
     rules = _rules(night)
     since, calendar = ledger_start(run, rules=rules), rules.business_calendar
     settled = terms["name"].eq("settled_days") & terms["key"].eq("first")
-    days = [date.fromisoformat(str(day)) for day in terms.loc[settled, "word"]]
+    days = [date.fromisoformat(str(day)) for day in terms.loc[settled, "label"]]
     grace = Grace.parse(rules.grace.gateway_to_ledger)
     begins = [calendar.due_at(midnight(day, zone=calendar.zone), grace=grace) for day in days]
     return since, begins[0] if begins else since

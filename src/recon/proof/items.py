@@ -23,7 +23,7 @@ from recon.matching.frames.coding import combined, equals, pieces
 from recon.matching.frames.digest import are_distinct
 from recon.matching.frames.grouping import Bools, Rows, count, present, total
 from recon.matching.frames.sources import Sources
-from recon.matching.frames.total_rows import ACCOUNT_CURRENCY
+from recon.matching.frames.total_rows import ACCOUNT_KEY
 from recon.matching.frames.versions import CONFLICT, NEW
 from recon.matching.sets.joined_sets import (
     BY_ENTRY,
@@ -110,7 +110,7 @@ def sides_of(
         cash: the groups.
     """
     pieces = [*_items_of_sets(joined, outcomes=outcomes, ledger=ledger), *cash_items(cash)]
-    by = ("source", *ACCOUNT_CURRENCY, "state")
+    by = ("source", *ACCOUNT_KEY, "state")
     rows = stacked(pieces, names=(*by, "items", "net"))
     groups, keys = combined([rows[name] for name in by])
     count, amount = (total(rows[n], groups=groups, size=len(keys)) for n in ("items", "net"))
@@ -128,7 +128,7 @@ def sides_of(
 def _items_of_sets(
     joined: Joined, *, outcomes: Outcomes, ledger: pd.DataFrame | None
 ) -> Iterator[Arrays]:
-    """Yield the items of sets: source, ACCOUNT_CURRENCY, state, items (1), net as compared."""
+    """Yield the items of sets: source, ACCOUNT_KEY, state, items (1), net as compared."""
     sides = {
         "orders": joined.orders.items,
         "gateway": joined.gateway.items,
@@ -344,7 +344,7 @@ def _of_groups(cash: CashResult, *, ledger: pd.DataFrame | None) -> Iterator[pa.
         at, size = items["group"], len(items)
         if not size:
             continue
-        columns = {name: items[name] for name in (*ACCOUNT_CURRENCY, "source", "items")}
+        columns = {name: items[name] for name in (*ACCOUNT_KEY, "source", "items")}
         names = ("order_no", "transaction_id", "reference_no")
         columns |= {name: filled("", size=size) for name in names}
         columns["entry_id"] = findings["entry_id"][at]

@@ -358,7 +358,7 @@ def sources_of_tables(tables: Mapping[str, pa.Table]) -> Sources:
         (row["merchant_id"], row["account_id"], row["currency"], row["id"])
         for row in known["unread"]
     )
-    days = {row["key"]: row["word"] for row in terms["settled_days"]}
+    days = {row["key"]: row["label"] for row in terms["settled_days"]}
     return Sources(
         **frames,
         rejects=_of_files(tables["rejects"], Reject),
@@ -383,7 +383,7 @@ def sources_of_tables(tables: Mapping[str, pa.Table]) -> Sources:
         ),
         settled=SettledDays(**days) if days else None,
         ledger_since={
-            (row["key"], row["word"]): date.fromisoformat(str(row["number"])).isoformat()
+            (row["key"], row["label"]): date.fromisoformat(str(row["number"])).isoformat()
             for row in terms["ledger_since"]
         },
         unread_batches=frozenset(unread) if "unread" in given else None,
@@ -391,14 +391,14 @@ def sources_of_tables(tables: Mapping[str, pa.Table]) -> Sources:
         bank=_bank_of(tables, terms=terms) if "bank" in given else None,
         quarantined=tuple(Quarantined(**row) for row in tables["quarantined"].to_pylist()),
         orders_lack_since=next(
-            (datetime.fromisoformat(row["word"]) for row in terms["orders_lack"]), None
+            (datetime.fromisoformat(row["label"]) for row in terms["orders_lack"]), None
         ),
     )
 
 
 def previous_of_tables(tables: Mapping[str, pa.Table]) -> Previous | None:
     """Restore what the previous run left open, from the small tables."""
-    moments = [row["word"] for row in _grouped(tables[TERMS], by="name")["previous"]]
+    moments = [row["label"] for row in _grouped(tables[TERMS], by="name")["previous"]]
     if not moments:
         return None
     known = _grouped(tables[KNOWN], by="kind")
@@ -485,7 +485,7 @@ def _bank_of(tables: Mapping[str, pa.Table], *, terms: Mapping[str, list[Cells]]
         cells = {name: cell for name, cell in row.items() if name in names}
         statements.append(BankStatement(**{**cells, "days_given": bool(cells["days_given"])}))
     named = {
-        name: {row["key"]: row["word"] for row in terms[f"bank_{name}"]}
+        name: {row["key"]: row["label"] for row in terms[f"bank_{name}"]}
         for name in ("refused", "note", "night", "shown_since", "asked", "known_to")
     }
     night = None
@@ -530,7 +530,7 @@ def _terms_of_settlement(rules: Rules) -> Iterator[Cells]:
 
 
 def _term(name: str, key: str, *, label: str = "", number: int | None = None) -> Cells:
-    return {"name": name, "key": key, "word": label, "number": number}
+    return {"name": name, "key": key, "label": label, "number": number}
 
 
 def _stored(files: Mapping[str, LoadCounts]) -> Iterator[Cells]:

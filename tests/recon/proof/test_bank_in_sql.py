@@ -148,8 +148,8 @@ CHANGED: list[tuple[str, Change, set[str]]] = [
     ),
     ("effects", without("leg", "bank"), {"T17"}),
     ("terms", without("name", "rate"), {"T17"}),
-    ("terms", without("word", "0.00615"), {"T17"}),
-    ("terms", without("word", "0.9"), {"T17"}),
+    ("terms", without("label", "0.00615"), {"T17"}),
+    ("terms", without("label", "0.9"), {"T17"}),
 ]
 
 

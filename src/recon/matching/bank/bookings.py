@@ -34,7 +34,7 @@ from recon.matching.classifying.grace import due, is_ahead
 from recon.matching.frames.arrays import Arrays, Column, columns_of, texts
 from recon.matching.frames.grouping import NO_INSTANT
 from recon.matching.frames.sources import Basis, Sources
-from recon.matching.frames.total_rows import ACCOUNT, ACCOUNT_CURRENCY, AccountKey
+from recon.matching.frames.total_rows import ACCOUNT, ACCOUNT_KEY, AccountKey
 from recon.matching.sides.ledger_side import GROUPED, is_base_type, marked_as
 from recon.model.business_date import Grace
 from recon.model.terms import EntryType, Flag
@@ -130,7 +130,7 @@ def _of_groups(
     arrived: Mapping[tuple[AccountKey, str], ArrivedGroup], *, groups: Arrays
 ) -> list[ArrivedGroup | None]:
     """Return what arrived for each group; None for a balance and for groups not compared."""
-    rows = groups.rows(*ACCOUNT_CURRENCY, "key")
+    rows = groups.rows(*ACCOUNT_KEY, "key")
     return [arrived.get(((merchant, account, unit), key)) for merchant, account, unit, key in rows]
 
 
@@ -170,7 +170,7 @@ def _groups(
     entries = _named(entries, ledger=ledger, arrived=arrived, bank=bank, rules=rules)
     came, entries = paired(came, entries, kind=BALANCE)
     # Where a balance exists, payouts without an entry are part of it.
-    balanced = {*entries.take(entries["name"] == "").rows(*ACCOUNT_CURRENCY)}
+    balanced = {*entries.take(entries["name"] == "").rows(*ACCOUNT_KEY)}
     names = [
         (*account_key, BALANCE, key) for account_key, key in arrived if account_key not in balanced
     ]
@@ -279,7 +279,7 @@ def _named(
     names = []
     for *account_key_, day, serving, one, two in entries.assign(
         day=days, bank=banks, one=labels[0], two=labels[1]
-    ).rows(*ACCOUNT_CURRENCY, "day", "bank", "one", "two"):
+    ).rows(*ACCOUNT_KEY, "day", "bank", "one", "two"):
         account_key = (account_key_[0], account_key_[1], account_key_[2])
         cover = bank.classified.covers.get(serving)
         first = "" if cover is None else cover.first_day
@@ -301,7 +301,7 @@ def _banks(entries: Arrays, *, rules: Rules) -> Column:
     """Return the bank of each entry's account."""
     return _texts(
         bank_of(merchant, account, currency=currency, rules=rules)
-        for merchant, account, currency in entries.rows(*ACCOUNT_CURRENCY)
+        for merchant, account, currency in entries.rows(*ACCOUNT_KEY)
     )
 
 
@@ -335,12 +335,12 @@ def banked_frame(bookings: Bookings | None) -> dict[str, pd.DataFrame]:
         return {}
     found, groups = bookings.found, bookings.ledger_groups.groups
     columns = {
-        **{name: found[name] for name in (*ACCOUNT_CURRENCY, "state", "flags", "effect")},
+        **{name: found[name] for name in (*ACCOUNT_KEY, "state", "flags", "effect")},
         "key": groups["key"],
         "arrived": groups["settled"],
         "booked": groups["booked"],
         "name": found["about"],
         "result_id": found["id"],
     }
-    rows, by = Arrays(columns, size=len(groups)), [*ACCOUNT_CURRENCY, "key"]
+    rows, by = Arrays(columns, size=len(groups)), [*ACCOUNT_KEY, "key"]
     return {BANKED: frame_in_order(rows, names=BANKED_COLUMNS, by=by)}

@@ -21,7 +21,7 @@ from recon.matching.frames.arrays import texts, texts_at
 from recon.matching.frames.coding import combined
 from recon.matching.frames.grouping import amounts_of, total
 from recon.matching.frames.sources import Sources
-from recon.matching.frames.total_rows import ACCOUNT_CURRENCY, AccountKey
+from recon.matching.frames.total_rows import ACCOUNT_KEY, AccountKey
 from recon.matching.sides.ledger_side import is_base_type
 from recon.matching.sides.settlement_side import pay_outs
 from recon.model.terms import EntryType, Reject, SourceKind
@@ -105,7 +105,7 @@ def batches_of(sources: Sources) -> Mapping[AccountKey, tuple[Batch, ...]]:
         return {}
     paid = pay_outs(lines)
     net = amounts_of(lines["net"])
-    groups, keys = combined([texts(lines[name]) for name in (*ACCOUNT_CURRENCY, "batch_id")])
+    groups, keys = combined([texts(lines[name]) for name in (*ACCOUNT_KEY, "batch_id")])
     size = len(keys)
     sums = [total(np.where(rows, net, 0), groups=groups, size=size) for rows in (~paid, paid)]
     closed = np.bincount(groups[paid], minlength=size) > 0
@@ -153,7 +153,7 @@ def unsure_batches(sources: Sources) -> set[BatchOf]:
     refused = [entry for entry in sources.rejects if entry.kind is SourceKind.SETTLEMENT]
     if lines is None or not (refused if unread is None else unread):
         return set()
-    names = (*ACCOUNT_CURRENCY, "batch_id", "source")
+    names = (*ACCOUNT_KEY, "batch_id", "source")
     known = {*zip(*(lines[name].tolist() for name in names), strict=True)}
     if unread is None:
         unread = frozenset(each for entry in refused for each in _named_by(entry, known=known))
@@ -243,7 +243,7 @@ def _reserves(sources: Sources) -> Mapping[AccountKey, Mapping[str, int]]:
         return {}
     rows = is_base_type(lines["entry_type"], EntryType.RESERVE) & ~pay_outs(lines)
     chosen = np.flatnonzero(rows)
-    names = (*ACCOUNT_CURRENCY, "settled_on")
+    names = (*ACCOUNT_KEY, "settled_on")
     groups, keys = combined([texts_at(chosen, of=lines[name]) for name in names])
     sums = total(-amounts_of(lines["gross"])[chosen], groups=groups, size=len(keys)).tolist()
     by_account: dict[AccountKey, dict[str, int]] = {}

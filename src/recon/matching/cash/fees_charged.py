@@ -178,9 +178,9 @@ def _months(
     rows: list[dict[str, str | int]] = []
     if volumes is not None:
         for name, month in month_sums(volumes, contract=contract):
-            key = (name, *month.account_key, month.month)
+            key = (name, *month.account, month.month)
             rows.append(
-                {"name": name, "account": "/".join(month.account_key), "month": month.month}
+                {"name": name, "account": "/".join(month.account), "month": month.month}
                 | {"currency": month.currency, "reached": month.reached}
                 | {"lines": month.lines, "base": month.base, "late_lines": month.late_lines}
                 | {"late_base": month.late_base, "otherwise": otherwise[key]}

@@ -30,7 +30,7 @@ from recon.matching.frames.grouping import (
     total,
 )
 from recon.matching.frames.sources import LEDGER_COLUMNS, Sources, frame_of
-from recon.matching.frames.total_rows import ACCOUNT, ACCOUNT_CURRENCY
+from recon.matching.frames.total_rows import ACCOUNT, ACCOUNT_KEY
 from recon.matching.frames.versions import NEW
 from recon.matching.sides.ledger_side import (
     CLASSIFIED,
@@ -55,8 +55,8 @@ BASES: Mapping[str, EntryType] = {
 _MONTH_CHARACTERS = 7
 _MONTH = r"20[0-9]{2}-(?:0[1-9]|1[0-2])"
 """A reference that is a month; its last day is looked up."""
-GROUP = (*ACCOUNT_CURRENCY, "kind", "name")
-_SETTLED = (*ACCOUNT_CURRENCY, "kind", "name", "row", "day", "amount", "items")
+GROUP = (*ACCOUNT_KEY, "kind", "name")
+_SETTLED = (*ACCOUNT_KEY, "kind", "name", "row", "day", "amount", "items")
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +135,7 @@ def _settled(lines: pd.DataFrame, *, per: str) -> Arrays:
 def _lines_of(lines: pd.DataFrame, *, kind: str, rows: Bools, amount: Ints, per: str) -> Arrays:
     chosen = np.flatnonzero(rows)
     size = len(chosen)
-    columns = {name: texts_at(chosen, of=lines[name]) for name in ACCOUNT_CURRENCY}
+    columns = {name: texts_at(chosen, of=lines[name]) for name in ACCOUNT_KEY}
     days = texts_at(chosen, of=lines["settled_on"])
     names = filled("", size=size)
     if per == "payment":
@@ -167,7 +167,7 @@ def _entries(ledger: pd.DataFrame | None, *, lines: pd.DataFrame, rules: Rules) 
     if ledger is None:
         ledger = frame_of([], columns=LEDGER_COLUMNS)
     ours = ledger[CLASSIFIED].to_numpy(dtype=np.bool_) if CLASSIFIED in ledger.columns else None
-    batches = {*zip(*(texts(lines[name]) for name in (*ACCOUNT_CURRENCY, "batch_id")), strict=True)}
+    batches = {*zip(*(texts(lines[name]) for name in (*ACCOUNT_KEY, "batch_id")), strict=True)}
     every = entries_of(ledger, kinds=BASES, but=ours)
     names = filled("", size=len(every))
     for kind in (PAYOUTS, FEES):
@@ -231,7 +231,7 @@ def _named_batches(
     ledger: pd.DataFrame, *, rows: Rows, places: Mapping[str, Column], batches: set[Any]
 ) -> Column:
     """Return the batch of its account and currency that each entry names; "" for none."""
-    own = zip(*(places[name].tolist() for name in ACCOUNT_CURRENCY), strict=True)
+    own = zip(*(places[name].tolist() for name in ACCOUNT_KEY), strict=True)
     named = (texts_at(rows, of=ledger[name]).tolist() for name in ("order_no", "reference_no"))
     labels = zip(*named, strict=True)
     names = [
@@ -252,7 +252,7 @@ def paired(settled: Arrays, entries: Arrays, *, kind: str) -> tuple[Arrays, Arra
         return settled, entries
     waiting = _unbooked(settled, entries, kind=kind)
     names = entries["name"].copy()
-    by = [entries[name][unkeyed] for name in (*ACCOUNT_CURRENCY, "amount", "at", "entry_id")]
+    by = [entries[name][unkeyed] for name in (*ACCOUNT_KEY, "amount", "at", "entry_id")]
     rows = np.flatnonzero(unkeyed).tolist()
     over: set[tuple[str, ...]] = set()
     for (*account_key, amount, _, _), row in sorted(
@@ -269,7 +269,7 @@ def paired(settled: Arrays, entries: Arrays, *, kind: str) -> tuple[Arrays, Arra
         for several in waiting.get(account_key, {}).values()
         for name in several
     }
-    columns = [settled[name].tolist() for name in (*ACCOUNT_CURRENCY, "name")]
+    columns = [settled[name].tolist() for name in (*ACCOUNT_KEY, "name")]
     joins = np.array([key in left for key in zip(*columns, strict=True)], dtype=np.bool_)
     joins &= settled["kind"] == kind
     return settled.assign(name=np.where(joins, "", settled["name"])), entries.assign(name=names)
@@ -279,10 +279,10 @@ def _unbooked(
     settled: Arrays, entries: Arrays, *, kind: str
 ) -> dict[tuple[str, ...], dict[int, list[str]]]:
     """Return account key -> amount -> names of groups that no entry names, the oldest first."""
-    named = {*entries.take(entries["kind"] == kind).rows(*ACCOUNT_CURRENCY, "name")}
+    named = {*entries.take(entries["kind"] == kind).rows(*ACCOUNT_KEY, "name")}
     sums: dict[tuple[str, ...], tuple[str, int]] = {}
     own = settled.take(settled["kind"] == kind)
-    for *key, day, amount in own.rows(*ACCOUNT_CURRENCY, "name", "day", "amount"):
+    for *key, day, amount in own.rows(*ACCOUNT_KEY, "name", "day", "amount"):
         before = sums.get((*key,), ("", 0))
         sums[*key,] = max(day, before[0]), before[1] + amount
     waiting: dict[tuple[str, ...], dict[int, list[str]]] = {}
@@ -314,7 +314,7 @@ def closed_groups(
     closed: dict[int, Rows] = {}
     numbers = np.flatnonzero(gaps).tolist() if closers.named else []
     for number in sorted(numbers, key=lambda at: str(groups["key"][at])):
-        merchant, account, currency = (groups[name][number] for name in ACCOUNT_CURRENCY)
+        merchant, account, currency = (groups[name][number] for name in ACCOUNT_KEY)
         of_account = (merchant, account, currency)
         if own := closers.take(labels[number], of=of_account, gap=int(gaps[number])):
             closed[number] = np.array(own, dtype=np.intp)

@@ -41,7 +41,7 @@ from recon.matching.classifying.table import Unverified
 from recon.matching.frames.arrays import Arrays, Column, filled, frame_of_cells, stacked
 from recon.matching.frames.grouping import NO_INSTANT, Bools, Ints, latest, present, total
 from recon.matching.frames.sources import Basis, Sources
-from recon.matching.frames.total_rows import ACCOUNT_CURRENCY, AccountKey, added, sums
+from recon.matching.frames.total_rows import ACCOUNT_KEY, AccountKey, added, sums
 from recon.matching.frames.versions import NEW
 from recon.matching.sides.ledger_side import GROUPED, booked_forward, entry_versions, is_base_type
 from recon.matching.sides.settlement_side import pay_outs
@@ -197,7 +197,7 @@ def found_of_groups(
     return _GROUPS.found(
         {**known, **facts},
         shown={
-            **{name: groups[name] for name in (*ACCOUNT_CURRENCY, "key")},
+            **{name: groups[name] for name in (*ACCOUNT_KEY, "key")},
             # The key of the group: it may have as many entries as there are payments.
             "entry_id": groups["key"],
             "since": since,
@@ -247,7 +247,7 @@ def findings_of_held(listed: Iterable[Listed], *, covered: bool, basis: Basis) -
         },
         shown={
             **_SHOWN,
-            **{name: [getattr(held, name) for held in rows] for name in ACCOUNT_CURRENCY},
+            **{name: [getattr(held, name) for held in rows] for name in ACCOUNT_KEY},
             "key": keys,
             "entry_id": keys,
             "effect": effect,
@@ -289,13 +289,13 @@ def _unsure(ledger_groups: LedgerGroups, *, unsure: set[BatchOf], rules: Rules) 
     if not unsure:
         return np.zeros(len(groups), dtype=np.bool_)
     by_batch = {PAYOUTS: "", **({FEES: UNASSIGNED} if rules.ledger.fees_per == "batch" else {})}
-    read = {*lines.rows(*ACCOUNT_CURRENCY, "name", "kind")}
+    read = {*lines.rows(*ACCOUNT_KEY, "name", "kind")}
     places = {held[:3] for held in unsure}
     unreported = {
         kind: {held[:3] for held in unsure if (*held, kind) not in read} for kind in by_batch
     }
     marks = []
-    for *of_account, kind, name in groups.rows(*ACCOUNT_CURRENCY, "kind", "name"):
+    for *of_account, kind, name in groups.rows(*ACCOUNT_KEY, "kind", "name"):
         mine = (
             unreported.get(kind, places) if name == by_batch.get(kind, name) else set[AccountKey]()
         )
@@ -387,7 +387,7 @@ def classify_cash(
 
 
 def cash_items(result: CashResult | None) -> Iterator[Arrays]:
-    """Yield the items of groups: source, its row, group, ACCOUNT_CURRENCY, state, items, net."""
+    """Yield the items of groups: source, its row, group, ACCOUNT_KEY, state, items, net."""
     if result is None:
         return
     ledger_groups, states = result.ledger_groups, result.found["state"]
@@ -404,7 +404,7 @@ def cash_items(result: CashResult | None) -> Iterator[Arrays]:
     for source, items in {**sides, "ledger": Arrays(entries, size=len(net))}.items():
         at = items["group"]
         columns = {
-            **{name: ledger_groups.groups[name][at] for name in ACCOUNT_CURRENCY},
+            **{name: ledger_groups.groups[name][at] for name in ACCOUNT_KEY},
             **{name: items[name] for name in ("row", "group", "items")},
             "source": filled(source, size=len(items)),
             "state": states[at],
@@ -476,7 +476,7 @@ def _charged(lines: pd.DataFrame, *, cash: CashResult | None) -> Mapping[Account
         return every
     groups = cash.ledger_groups.groups
     before = groups.take((groups["name"] == BEFORE_LEDGER) & (groups["kind"] == FEES))
-    rows = before.rows(*ACCOUNT_CURRENCY, "settled")
+    rows = before.rows(*ACCOUNT_KEY, "settled")
     return added(every, {(*account_key,): amount for *account_key, amount in rows})
 
 
@@ -486,6 +486,6 @@ def _booked(ledger: pd.DataFrame | None) -> Mapping[AccountKey, int] | None:
         return None
     mine = is_base_type(ledger["entry_type"], EntryType.FEE) & (entry_versions(ledger) == NEW)
     currency, forward = booked_forward(ledger)
-    columns = {name: ledger[name].to_numpy()[mine] for name in ACCOUNT_CURRENCY[:2]}
+    columns = {name: ledger[name].to_numpy()[mine] for name in ACCOUNT_KEY[:2]}
     columns |= {"currency": currency.to_numpy()[mine], "amount": forward[mine]}
     return sums(pd.DataFrame(columns))

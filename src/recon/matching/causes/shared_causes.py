@@ -27,7 +27,7 @@ from recon.matching.frames.arrays import Column, filled, text_column, texts
 from recon.matching.frames.coding import combined
 from recon.matching.frames.grouping import NO_INSTANT, Bools, Ints
 from recon.matching.frames.sources import Sources
-from recon.matching.frames.total_rows import ACCOUNT, ACCOUNT_CURRENCY
+from recon.matching.frames.total_rows import ACCOUNT, ACCOUNT_KEY
 from recon.matching.sets.joined_sets import Joined, account_texts, event_instants
 from recon.matching.sides.gateway_side import NUMBER
 from recon.model.business_date import BusinessCalendar, day_text
@@ -341,7 +341,7 @@ def _unexplained(breaks: Breaks, *, side: OneSide) -> pd.DataFrame:
     """Return breaks without a cause as one side of a guess: name, row, worth and account."""
     is_code, amount = breaks["code"].isin(side.codes), breaks[side.amount]
     chosen = is_code & breaks["cause"].eq("") & amount.notna()
-    names = [*ACCOUNT_CURRENCY, "began_day", "order_no", "transaction_id"]
+    names = [*ACCOUNT_KEY, "began_day", "order_no", "transaction_id"]
     rows = breaks[names][chosen].assign(worth=amount[chosen].astype("int64").abs())
     name = rows["order_no"].where(rows["order_no"].ne(""), rows["transaction_id"])
     return rows.assign(name=name, row=rows.index)[name.ne("")]
@@ -376,7 +376,7 @@ def _few(side: pd.DataFrame, *, by: list[str]) -> pd.DataFrame:
 
 def _near_pairs(own: pd.DataFrame, other: pd.DataFrame, *, leg: tuple[OneSide, OneSide]) -> Guesses:
     """Yield pairs of equal amount with nearly equal numbers, each the only match for the other."""
-    by = [*ACCOUNT_CURRENCY, "worth"]
+    by = [*ACCOUNT_KEY, "worth"]
     pairs = _few(own, by=by).merge(_few(other, by=by), on=by, suffixes=("", "_other"))
     names = zip(pairs["name"], pairs["name_other"], strict=True)
     pairs = pairs[np.array([_near(*pair) for pair in names], dtype=np.bool_)]
@@ -404,7 +404,7 @@ def _less(name: str, n: int, /) -> str:
 
 def _summing(own: pd.DataFrame, other: pd.DataFrame, *, leg: tuple[OneSide, OneSide]) -> Guesses:
     """Yield records that equal exactly one sum of records of their day on the other side."""
-    by = [*ACCOUNT_CURRENCY, "began_day"]
+    by = [*ACCOUNT_KEY, "began_day"]
     left, right = (dict(iter(_few(side, by=by).groupby(by))) for side in (own, other))
     for place in left.keys() & right.keys():
         yield from _sums(left[place], parts=right[place], label=leg[1].label)

@@ -8,7 +8,7 @@ import pandas as pd
 from recon.model.terms import ControlTotal
 
 ACCOUNT = ["merchant_id", "account_id"]
-ACCOUNT_CURRENCY = [*ACCOUNT, "currency"]
+ACCOUNT_KEY = [*ACCOUNT, "currency"]
 
 AccountKey = tuple[str, str, str]
 
@@ -24,13 +24,13 @@ def added(*parts: Mapping[AccountKey, int]) -> dict[AccountKey, int]:
 
 def counts(frame: pd.DataFrame) -> dict[AccountKey, int]:
     """Return the number of rows per account and currency."""
-    by_account: dict[Any, int] = frame.groupby(ACCOUNT_CURRENCY).size().to_dict()
+    by_account: dict[Any, int] = frame.groupby(ACCOUNT_KEY).size().to_dict()
     return by_account
 
 
 def sums(frame: pd.DataFrame, *, column: str = "amount") -> dict[AccountKey, int]:
     """Return the sum of a column per account and currency; blanks count as 0."""
-    by_account: dict[Any, int] = frame.groupby(ACCOUNT_CURRENCY)[column].sum().to_dict()
+    by_account: dict[Any, int] = frame.groupby(ACCOUNT_KEY)[column].sum().to_dict()
     return by_account
 
 

@@ -111,7 +111,7 @@ _MONTH = len("2026-11")
 NOT_REACHED = -1
 """The tier that prices a line is unknown."""
 _KEY = tuple(name for name in VOLUME_COLUMNS if name not in {"lines", "base", "late"})
-AccountCurrency = tuple[str, str]
+Account = tuple[str, str]
 """Merchant and account."""
 
 
@@ -198,27 +198,27 @@ class Months:
         name = "lines" if line.counts_lines else "base"
         counted = contract.numbers_counted(line)
         amounts = volumes.frame[name].tolist()
-        self._days: dict[AccountCurrency, list[str]] = {}
-        self._sums: dict[AccountCurrency, list[tuple[int, int]]] = {}
-        by_day: dict[AccountCurrency, dict[str, tuple[int, int]]] = {}
+        self._days: dict[Account, list[str]] = {}
+        self._sums: dict[Account, list[tuple[int, int]]] = {}
+        by_day: dict[Account, dict[str, tuple[int, int]]] = {}
         sure, maybe = np.isin(held.line, counted), np.isin(held.lacks, counted)
         for row in np.flatnonzero(sure | maybe).tolist():
-            days = by_day.setdefault(held.account_key[row], {})
+            days = by_day.setdefault(held.account[row], {})
             known, open_ = days.get(held.day[row], (0, 0))
             more = (amounts[row], 0) if sure[row] else (0, amounts[row])
             days[held.day[row]] = (known + more[0], open_ + more[1])
-        for account_key, days in by_day.items():
-            self._days[account_key] = sorted(days)
-            steps = (days[day] for day in self._days[account_key])
-            self._sums[account_key] = [
+        for account, days in by_day.items():
+            self._days[account] = sorted(days)
+            steps = (days[day] for day in self._days[account])
+            self._sums[account] = [
                 (0, 0),
                 *accumulate(steps, lambda a, b: (a[0] + b[0], a[1] + b[1])),
             ]
 
-    def tier(self, account_key: AccountCurrency, *, day: str) -> tuple[int, str]:
+    def tier(self, account: Account, *, day: str) -> tuple[int, str]:
         """Return the tier that prices a day and ""; else NOT_REACHED and the reason."""
         first, end = span(self._line, day=day)
-        reach = self.reach(account_key, first=first, end=end)
+        reach = self.reach(account, first=first, end=end)
         bounds = self._line.bounds
         low = bisect_left(bounds, reach.low)
         high = len(bounds) if reach.high is None else bisect_left(bounds, reach.high)
@@ -226,9 +226,9 @@ class Months:
             return low, ""
         return NOT_REACHED, f"{self._line.name} needs what {first:%Y-%m} came to, {reach.why}"
 
-    def reach(self, account_key: AccountCurrency, *, first: date, end: date) -> Reach:
+    def reach(self, account: Account, *, first: date, end: date) -> Reach:
         """Return the volume of the days from `first` up to, but not including, `end`."""
-        low, open_ = self._between(account_key, first=first.isoformat(), end=end.isoformat())
+        low, open_ = self._between(account, first=first.isoformat(), end=end.isoformat())
         if first == end:
             return Reach(0, 0, "")
         if self._line.tiers_by == "month_before" and not low:
@@ -239,8 +239,8 @@ class Months:
             return Reach(low, None, f"of which the file after {self._until} is missing")
         return Reach(low, low + open_, "of which some lines do not state all that it asks for")
 
-    def _between(self, account_key: AccountCurrency, *, first: str, end: str) -> tuple[int, int]:
-        days, sums = self._days.get(account_key, []), self._sums.get(account_key, [(0, 0)])
+    def _between(self, account: Account, *, first: str, end: str) -> tuple[int, int]:
+        days, sums = self._days.get(account, []), self._sums.get(account, [(0, 0)])
         (low, few), (high, more) = (sums[bisect_left(days, day)] for day in (first, end))
         return high - low, more - few
 
@@ -250,7 +250,7 @@ class Held(NamedTuple):
 
     line: Rows
     lacks: Rows
-    account_key: list[AccountCurrency]
+    account: list[Account]
     day: list[str]
 
 
@@ -276,7 +276,7 @@ def span(line: ContractLine, *, day: str) -> tuple[date, date]:
 class MonthSum(NamedTuple):
     """The volume of one month under one contract line."""
 
-    account_key: AccountCurrency
+    account: Account
     month: str
     currency: str
     reached: str
@@ -295,17 +295,17 @@ def month_sums(volumes: Volumes, *, contract: FeeContract) -> Iterator[tuple[str
         if line.tiers_by == "line":
             continue
         counted = contract.numbers_counted(line)
-        sums: dict[tuple[AccountCurrency, str], list[int]] = {}
+        sums: dict[tuple[Account, str], list[int]] = {}
         for row in np.flatnonzero(np.isin(held.line, counted)).tolist():
             late, *more = (column[row] for column in numbers)
-            month = sums.setdefault((held.account_key[row], held.day[row][:_MONTH]), [0, 0, 0, 0])
+            month = sums.setdefault((held.account[row], held.day[row][:_MONTH]), [0, 0, 0, 0])
             for at, amount in enumerate(more):
                 month[at] += amount
                 month[2 + at] += amount * late
-        for (account_key, name), amounts in sorted(sums.items()):
+        for (account, name), amounts in sorted(sums.items()):
             tier = bisect_left(line.bounds, amounts[0 if line.counts_lines else 1])
             reached = line.tier_text(tier)
-            yield line.name, MonthSum(account_key, name, line.currency, reached, *amounts)
+            yield line.name, MonthSum(account, name, line.currency, reached, *amounts)
 
 
 NOT_ASKED = -2

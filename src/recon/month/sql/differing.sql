@@ -1,7 +1,7 @@
 -- Why ledger and gateway differ at both closes, by order or group: run after positions.sql.
 CREATE OR REPLACE TEMP TABLE newest_breaks AS FROM breaks SEMI JOIN newest_night USING (number);
 CREATE OR REPLACE TEMP TABLE clearing AS
-SELECT word AS account FROM terms SEMI JOIN newest_night USING (number) WHERE name = 'clearing';
+SELECT label AS account FROM terms SEMI JOIN newest_night USING (number) WHERE name = 'clearing';
 CREATE OR REPLACE TEMP TABLE ledger_given AS
 FROM terms SEMI JOIN newest_night USING (number) WHERE name = 'given' AND key = 'ledger';
 

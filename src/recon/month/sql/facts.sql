@@ -27,7 +27,7 @@ SELECT
     CASE WHEN state = 'chargeback' THEN gross - coalesce(refunded_amount, 0) ELSE 0 END AS charged,
     state = 'partially_refunded' AND refunded_amount IS NULL AS is_unknown
 FROM (
-    SELECT a.* EXCLUDE (amount), coalesce(t.word, 'unmapped') AS state, coalesce(a.captured_amount, a.amount, 0) AS gross
+    SELECT a.* EXCLUDE (amount), coalesce(t.label, 'unmapped') AS state, coalesce(a.captured_amount, a.amount, 0) AS gross
     FROM asked a LEFT JOIN terms t ON t.number = a.number AND t.name = 'payment_status' AND t.key = a.payment_status);
 
 -- Every night says its whole window once more: each content stands here once, with the first and the last night of it.
@@ -345,7 +345,7 @@ DELETE FROM facts WHERE amount = 0;
 ALTER TABLE facts ADD COLUMN is_outside BOOLEAN DEFAULT false;
 UPDATE facts SET is_outside = true
 WHERE kind IN ('capture', 'refund', 'chargeback', 'won_back')
-  AND event_on < (SELECT word FROM terms SEMI JOIN newest_night USING (number)
+  AND event_on < (SELECT label FROM terms SEMI JOIN newest_night USING (number)
                   WHERE name = 'settled_days' AND key = 'first')
   AND payment NOT IN (SELECT payment FROM lines WHERE payment <> '');
 

@@ -1,6 +1,6 @@
 -- The money in the ledger file leads, step by step, to the ledger money that is compared.
 WITH place AS (
-    SELECT key AS merchant_id, word AS account_id FROM 'inputs/terms.parquet' WHERE name = 'ledger_of'
+    SELECT key AS merchant_id, label AS account_id FROM 'inputs/terms.parquet' WHERE name = 'ledger_of'
 ),
 sides AS (
     SELECT currency, number AS came_to, 0 AS is_compared FROM 'inputs/steps.parquet' WHERE way = 'ledger'

@@ -5,6 +5,6 @@ SELECT
     greatest(sum(abs(of_orders) + abs(of_ledger)) - any_value(b.number), 0) AS "left", 0 AS "right"
 FROM left_over
 JOIN 'inputs/terms.parquet' b
-    ON b.name = 'tolerance' AND b.word = 'night_budget_minor_units' AND b.key = currency
+    ON b.name = 'tolerance' AND b.label = 'night_budget_minor_units' AND b.key = currency
 WHERE rounded
 GROUP BY ALL;

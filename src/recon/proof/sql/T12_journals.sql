@@ -1,9 +1,9 @@
 -- Debits equal credits, and the clearing account changes by the effects of the booked breaks.
 WITH clearing AS (
-    SELECT word AS account FROM 'inputs/terms.parquet' WHERE name = 'clearing'
+    SELECT label AS account FROM 'inputs/terms.parquet' WHERE name = 'clearing'
 ),
 at_bank AS (
-    SELECT word AS account FROM 'inputs/terms.parquet' WHERE name = 'bank_account'
+    SELECT label AS account FROM 'inputs/terms.parquet' WHERE name = 'bank_account'
 ),
 lines AS (SELECT * FROM 'results/journals.parquet'),
 sides AS (

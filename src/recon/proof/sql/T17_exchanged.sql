@@ -2,7 +2,7 @@
 -- its value date, rounded half to even; a difference without a break is within that rate's bound.
 WITH rates AS (
     SELECT split_part(key, chr(31), 1) AS paid_in, split_part(key, chr(31), 2) AS currency,
-        split_part(key, chr(31), 3) AS day, (word::DECIMAL(38, 12) * 1000000000000)::HUGEINT AS units, number AS shift
+        split_part(key, chr(31), 3) AS day, (label::DECIMAL(38, 12) * 1000000000000)::HUGEINT AS units, number AS shift
     FROM 'inputs/terms.parquet' WHERE name = 'rate'
 ),
 bounds AS (

@@ -1,7 +1,7 @@
 -- Paid out less received is in transit, from before the first statement, charged by the bank,
 -- exchanged, or the effect of a break.
 WITH banks AS (
-    SELECT key AS account_currency, word AS bank FROM 'inputs/terms.parquet' WHERE name = 'bank_of'
+    SELECT key AS account_currency, label AS bank FROM 'inputs/terms.parquet' WHERE name = 'bank_of'
 ),
 shown AS (
     SELECT result_id, any_value(bank) AS bank FROM (

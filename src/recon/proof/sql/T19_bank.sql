@@ -1,6 +1,6 @@
 -- Bank receipts less those booked in the ledger are the effects of breaks and of pending groups.
 WITH night AS (
-    SELECT key AS merchant_id, word AS account_id FROM 'inputs/terms.parquet' WHERE name = 'bank_night'
+    SELECT key AS merchant_id, label AS account_id FROM 'inputs/terms.parquet' WHERE name = 'bank_night'
 ),
 unknown AS (
     SELECT DISTINCT result_id FROM 'results/received.parquet'
@@ -8,17 +8,17 @@ unknown AS (
 ),
 -- A write-off names its group: by its key, or by one of its batches.
 words AS (
-    SELECT *, unnest(list_distinct([key] || string_split(name, ' '))) AS word
+    SELECT *, unnest(list_distinct([key] || string_split(name, ' '))) AS token
     FROM 'results/banked.parquet' WHERE contains(flags, 'written_off')
 ),
 named AS (
-    SELECT w.merchant_id, w.account_id, w.currency, w.key, w.effect, w.word,
+    SELECT w.merchant_id, w.account_id, w.currency, w.key, w.effect, w.token,
         abs(sum(CASE WHEN c.is_back THEN -c.moved ELSE c.moved END)) AS written
     FROM words w
     LEFT JOIN counted_entries c ON c.merchant_id = w.merchant_id AND c.account_id = w.account_id
-        AND c.currency = w.currency AND NOT c.in_conflict AND NOT c.is_closer AND w.word <> ''
+        AND c.currency = w.currency AND NOT c.in_conflict AND NOT c.is_closer AND w.token <> ''
         AND (c.base = 'write_off' OR c.base = 'adjustment' AND c.order_no = '')
-        AND w.word IN (c.order_no, c.reference_no)
+        AND w.token IN (c.order_no, c.reference_no)
     GROUP BY ALL
 ),
 written_off AS (

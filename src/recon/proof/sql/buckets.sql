@@ -19,11 +19,11 @@ UNION ALL SELECT order_no, '', '', '' FROM universe;
 
 -- Names of the payouts that we asked for, which belong to no order.
 CREATE TEMP TABLE payouts AS
-SELECT unnest([request_id, instruction_id, transaction_id, order_no]) AS word FROM instructions WHERE kind = 'payout';
+SELECT unnest([request_id, instruction_id, transaction_id, order_no]) AS token FROM instructions WHERE kind = 'payout';
 
 -- What binds orders: names in rows without an order number and of payouts, which only there can tie a reference;
 CREATE TEMP TABLE words AS
-SELECT DISTINCT word FROM (
+SELECT DISTINCT token FROM (
     FROM payouts
     UNION ALL
     SELECT unnest([order_no, transaction_id, reference_no, entry_id]) FROM entries
@@ -48,7 +48,7 @@ SELECT DISTINCT word FROM (
     FROM twice
     UNION ALL
     SELECT instruction_id FROM instructions GROUP BY instruction_id HAVING min(order_no) <> max(order_no)
-) AS every(word) WHERE word <> '';
+) AS every(token) WHERE token <> '';
 
 CREATE TEMP TABLE bound AS
 SELECT DISTINCT order_no FROM (

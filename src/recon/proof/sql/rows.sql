@@ -128,12 +128,12 @@ single AS (
     GROUP BY ALL HAVING count(DISTINCT transaction_id) = 1
 ),
 means AS (
-    SELECT word = 'authorised' AS authorised FROM 'inputs/terms.parquet' WHERE name = 'amount_means'
+    SELECT label = 'authorised' AS authorised FROM 'inputs/terms.parquet' WHERE name = 'amount_means'
 ),
 gross AS (
     SELECT
         k.merchant_id, k.account_id, k.order_no, k.transaction_id, k.reference_no, k.currency,
-        coalesce(t.word, 'unmapped') AS payment,
+        coalesce(t.label, 'unmapped') AS payment,
         k.captured_amount IS NOT NULL OR NOT m.authorised AS captured_known,
         CASE WHEN m.authorised THEN coalesce(k.authorised_amount, k.amount)
              ELSE k.authorised_amount END AS authorised,
@@ -256,7 +256,7 @@ WITH lines AS (
         replace(entry_type, '_reversal', '') AS base
     FROM 'inputs/settlement.parquet'
 ),
-per AS (SELECT word AS fees_per FROM 'inputs/terms.parquet' WHERE name = 'fees_per'),
+per AS (SELECT label AS fees_per FROM 'inputs/terms.parquet' WHERE name = 'fees_per'),
 every AS (
     SELECT 'fees' AS source, l.*, -l.fee AS moved,
         CASE p.fees_per
@@ -279,7 +279,7 @@ groups AS (
     SELECT DISTINCT merchant_id, account_id, set_key FROM result_items WHERE set_kind = 'group'
 ),
 begun AS (
-    SELECT key AS merchant_id, word AS account_id, number AS since FROM 'inputs/terms.parquet' WHERE name = 'ledger_since'
+    SELECT key AS merchant_id, label AS account_id, number AS since FROM 'inputs/terms.parquet' WHERE name = 'ledger_since'
 ),
 -- A payout that no entry names is in the running balance where there is one.
 grouped AS (
@@ -325,7 +325,7 @@ FROM grouped g LEFT JOIN late l USING (merchant_id, account_id, group_key);
 -- The difference of lines and entries of each kind, and the effects of their groups in the result.
 CREATE OR REPLACE TEMP TABLE group_sides AS
 WITH groups AS (
-    SELECT DISTINCT merchant_id, account_id, set_currency AS currency, set_id, set_key, split_part(set_key, ':', 1) AS word
+    SELECT DISTINCT merchant_id, account_id, set_currency AS currency, set_id, set_key, split_part(set_key, ':', 1) AS label
     FROM result_items WHERE set_kind = 'group'
 ),
 calm AS (
@@ -344,10 +344,10 @@ sides AS (
         merchant_id, account_id, currency, -net, 0
     FROM counted_entries WHERE is_kept
     UNION ALL
-    SELECT replace(g.word, 'payout', 'payouts'), e.merchant_id, e.account_id, e.currency, 0, e.amount
+    SELECT replace(g.label, 'payout', 'payouts'), e.merchant_id, e.account_id, e.currency, 0, e.amount
     FROM 'results/effects.parquet' e JOIN groups g ON g.set_id = e.break_id WHERE e.leg = 'ledger'
     UNION ALL
-    SELECT replace(g.word, 'payout', 'payouts'), c.merchant_id, c.account_id, c.currency, 0, c.effect_ledger
+    SELECT replace(g.label, 'payout', 'payouts'), c.merchant_id, c.account_id, c.currency, 0, c.effect_ledger
     FROM calm c JOIN groups g
         ON g.merchant_id = c.merchant_id AND g.account_id = c.account_id AND g.currency = c.currency AND g.set_key = c.entry_id
 )
@@ -471,8 +471,8 @@ GROUP BY set_id;
 CREATE OR REPLACE TEMP TABLE left_over AS
 WITH bounds AS (
     SELECT key AS currency,
-        max(number) FILTER (word = 'absolute_minor_units') AS absolute,
-        max(number) FILTER (word = 'basis_points') AS points
+        max(number) FILTER (label = 'absolute_minor_units') AS absolute,
+        max(number) FILTER (label = 'basis_points') AS points
     FROM 'inputs/terms.parquet' WHERE name = 'tolerance' GROUP BY key
 ),
 carrying AS (

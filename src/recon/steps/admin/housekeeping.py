@@ -62,7 +62,7 @@ UNREAD = "folders of old nights could not be looked at, and none of them was pur
 
 
 @dataclass(frozen=True, slots=True)
-class Spared:
+class Expired:
     """What of one kind is older than its retention."""
 
     kind: str
@@ -87,7 +87,7 @@ class Spared:
 
 def housekeeping(
     environment: Environment, *, by: str | None = None
-) -> tuple[tuple[Spared, ...], tuple[str, ...]]:
+) -> tuple[tuple[Expired, ...], tuple[str, ...]]:
     """Return what is older than its retention, by kind; delete it if `by` names who deletes.
 
     Also returns a sentence for each file or folder that could not be deleted.
@@ -99,19 +99,19 @@ def housekeeping(
         msg = "say who deletes (--as); nothing was deleted"
         raise UsageError(msg)
     now, keeps = environment.clock(), environment.settings.retention
-    spared = [*_old_files(environment, now=now)]
+    expired = [*_old_files(environment, now=now)]
     if (days := keeps.replies_days) is not None:
         with environment.store.reading() as connection:
             old = instruction_rows.old_replies(connection, before=now - timedelta(days))
-        spared.append(Spared(REPLIES, days, *old))
-    stayed = [] if by is None else [*_delete(spared, by=by, now=now, environment=environment)]
+        expired.append(Expired(REPLIES, days, *old))
+    stayed = [] if by is None else [*_delete(expired, by=by, now=now, environment=environment)]
     if (days := keeps.nights_days) is not None:
         nights = _Nights(environment, days, now - timedelta(days=days), by)
-        spared.append(nights.spared(stayed))
-    return tuple(spared), tuple(stayed)
+        expired.append(nights.expired(stayed))
+    return tuple(expired), tuple(stayed)
 
 
-def _old_files(environment: Environment, *, now: datetime) -> Iterator[Spared]:
+def _old_files(environment: Environment, *, now: datetime) -> Iterator[Expired]:
     for kind, days, files in _kinds(environment):
         if days is not None:
             before = now - timedelta(days=days)
@@ -122,14 +122,14 @@ def _old_files(environment: Environment, *, now: datetime) -> Iterator[Spared]:
                 old = [each for each in old if sha256_of(each[1]) in taken]
             paths = tuple(path for _, path in old)
             size = sum(path.lstat().st_size for path in paths)
-            yield Spared(kind, days, len(paths), size, old[0][0] if old else None, paths)
+            yield Expired(kind, days, len(paths), size, old[0][0] if old else None, paths)
 
 
 def _delete(
-    spared: Iterable[Spared], *, by: str, now: datetime, environment: Environment
+    expired: Iterable[Expired], *, by: str, now: datetime, environment: Environment
 ) -> Iterator[str]:
     """Record the deletion in the history, then delete; yield a sentence for each that stays."""
-    wanted = [kind for kind in spared if kind.count]
+    wanted = [kind for kind in expired if kind.count]
     with environment.store.writing() as connection:
         for kind in wanted:
             details = {"by": by, "days": kind.days, "count": kind.count, "bytes": kind.size_bytes}
@@ -224,7 +224,7 @@ class _Nights:
     before: datetime
     by: str | None
 
-    def spared(self, stayed: list[str]) -> Spared:
+    def expired(self, stayed: list[str]) -> Expired:
         """Return the older folders: those that may be purged, or were, and why others stay.
 
         `stayed` gets a sentence for each that could not be checked or deleted.
@@ -267,7 +267,7 @@ class _Nights:
             notes.append(f"{len(dates)} older stay ({span}): {reason}")
         oldest = min((run.started_at for run in sizes), default=None)
         size, nights = sum(sizes.values()), (*sizes,)
-        return Spared(NIGHTS, self.days, len(sizes), size, oldest, nights=nights, notes=(*notes,))
+        return Expired(NIGHTS, self.days, len(sizes), size, oldest, nights=nights, notes=(*notes,))
 
     def _purge(self, run: Run) -> int:
         """Verify every byte of a folder; if `by` is given, record its purge and remove its files.

@@ -61,7 +61,7 @@ from recon.matching.frames.sources import (
 )
 from recon.matching.frames.total_rows import (
     ACCOUNT,
-    ACCOUNT_CURRENCY,
+    ACCOUNT_KEY,
     AccountKey,
     counts,
     paired,
@@ -141,7 +141,7 @@ _COLUMNS = {
 """Columns of each table, under the name that it has in a request and in `Sources`."""
 _REPORTED = tuple(name for name in SETTLEMENT_COLUMNS if name not in {"source", "line", *FACTS})
 """Columns in which a line equals its repeat."""
-_OF_BATCH = (*ACCOUNT_CURRENCY, "batch_id")
+_OF_BATCH = (*ACCOUNT_KEY, "batch_id")
 _OF_AN_ORDER = (*ACCOUNT, "order_no")
 WriteWorkbook = Callable[[NightFigures, Path], Path]
 ReadTotals = Callable[..., SheetTotals]

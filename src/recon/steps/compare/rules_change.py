@@ -71,7 +71,7 @@ class Change:
     """Of the second night's break, else of the first's, in minor units of the currency."""
 
 
-def compared(before: Reconciliation, after: Reconciliation) -> tuple[tuple[Change, ...], int]:
+def changed_sets(before: Reconciliation, after: Reconciliation) -> tuple[tuple[Change, ...], int]:
     """Sets that two results classify differently, and the number of those they classify alike."""
     same_rules = before.rules_digest == after.rules_digest
     left, right = _sets(before), _sets(after)
@@ -250,7 +250,7 @@ def moved_since_signed(
         return ()
     changes = changed_rules(then, rules)
     as_before = compare(sources, rules=then, as_of=run.as_of, previous=previous)
-    moved, _ = compared(as_before, result)
+    moved, _ = changed_sets(as_before, result)
     named = listed([str(change) for change in changes], most=RULES_SHOWN)
     return (
         f"Rules changed since the last signed night ({signed.business_date}): {named}.",

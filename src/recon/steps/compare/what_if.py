@@ -36,7 +36,7 @@ from recon.steps.compare.rules_change import (
     Change,
     ChangedRule,
     changed_rules,
-    compared,
+    changed_sets,
     reported_of,
     tried,
     unverified_sets,
@@ -83,7 +83,7 @@ def difference(first: str, second: str, *, environment: Environment) -> Differen
         msg = f"run {earlier.run_id if before is None else other.run_id} has no result"
         raise UsageError(msg)
     same_rules = before.rules_digest == after.rules_digest
-    changes, unchanged = compared(before, after)
+    changes, unchanged = changed_sets(before, after)
     rules, moved = ((), "") if same_rules else _by_rules(earlier, other, environment=environment)
     return Difference(
         f"{earlier.business_date} ({earlier.run_id}): {before.verdict}",
@@ -106,7 +106,7 @@ def _by_rules(
     except InputsGoneError as error:
         return (), f"What the change of the rules moved is not known: {error}."
     as_before = compare(now.sources, rules=then, as_of=second.as_of, previous=now.previous)
-    moved, _ = compared(as_before, now.result)
+    moved, _ = changed_sets(as_before, now.result)
     return changed_rules(then, now.rules), reported_of(moved)
 
 
@@ -357,7 +357,7 @@ def _classified(
 
 
 def _side_by_side(run: Run, *, then: Reconciliation, now: Reconciliation) -> ComparedAgain:
-    changes, _ = compared(then, now)
+    changes, _ = changed_sets(then, now)
     severe_then, severe = (int(each.breaks["severity"].isin(SEVERE).sum()) for each in (then, now))
     return ComparedAgain(
         run.run_id,

@@ -12,7 +12,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 Row = Mapping[str, Any]
-AccountCurrency = tuple[str, str, str]
+AccountKey = tuple[str, str, str]
 """Merchant, account, currency."""
 GROUPED = {"fee": "fees", "reserve": "reserves", "payout": "payout"}
 NOT_BOOKED = {"fees": "FEE_NOT_BOOKED", "reserves": "RESERVE_NOT_BOOKED"}
@@ -24,7 +24,7 @@ SATURDAY = 5
 class Finding:
     """What a group or a listed amount comes to: `state` is matched, pending, unread or a code."""
 
-    account_key: AccountCurrency
+    account_key: AccountKey
     key: str
     state: str
     settled: int
@@ -37,7 +37,7 @@ class Finding:
 class Held:
     """One amount that the gateway holds; a debt and what was paid beyond are below 0."""
 
-    account_key: AccountCurrency
+    account_key: AccountKey
     what: str
     batch: str
     amount: int
@@ -97,8 +97,8 @@ class CashJudge:
     ) -> None:
         self.terms, self.as_of = terms, as_of
         self.unread = [*unread]
-        self.lines: dict[AccountCurrency, list[Row]] = defaultdict(list)
-        self.entries: dict[AccountCurrency, list[Row]] = defaultdict(list)
+        self.lines: dict[AccountKey, list[Row]] = defaultdict(list)
+        self.entries: dict[AccountKey, list[Row]] = defaultdict(list)
         for rows, by in ((lines, self.lines), (entries, self.entries)):
             for row in rows:
                 by[row["merchant_id"], row["account_id"], row["currency"]].append(row)
@@ -126,7 +126,7 @@ class CashJudge:
         rows += [each for row in self.held() for each in self._listed(row)]
         return sorted({row for row in rows if row.state != "matched"})
 
-    def _held(self, account_key: AccountCurrency) -> Iterator[Held]:
+    def _held(self, account_key: AccountKey) -> Iterator[Held]:
         first = self.terms.payable.get(account_key[2], 0)
         items = [("", "", first)] if first else []
         debts: list[tuple[str, str, int]] = []
@@ -160,7 +160,7 @@ class CashJudge:
                 yield Held(account_key, what if name else "opening", name, sign * amount, day)
         yield from self._reserve(account_key)
 
-    def _lost(self, account_key: AccountCurrency, *names: str) -> list[Row]:
+    def _lost(self, account_key: AccountKey, *names: str) -> list[Row]:
         """Lines of the account that nobody can read and that may be of some batches."""
         return [
             line
@@ -183,9 +183,7 @@ class CashJudge:
         }
         return mine or {other[2] for other in every if other[:2] == owner}
 
-    def _is_unread(
-        self, account_key: AccountCurrency, *, key: str, groups: Mapping[str, Group]
-    ) -> bool:
+    def _is_unread(self, account_key: AccountKey, *, key: str, groups: Mapping[str, Group]) -> bool:
         """Whether a line that nobody can read may be of a group."""
         kind, _, name = (*key.split(":"), "")[:3]
         by_batch = kind == "payout" or (kind == "fees" and self.terms.fees_per == "batch")
@@ -202,7 +200,7 @@ class CashJudge:
             ]
         return any(account_key[2] in self._currencies(line) for line in lost)
 
-    def _is_mixed(self, account_key: AccountCurrency, name: str) -> bool:
+    def _is_mixed(self, account_key: AccountKey, name: str) -> bool:
         """Lines without a payout in one currency, a payout without lines in another."""
         kinds = [
             {row["entry_type"] == "payout" for row in rows if row["batch_id"] == name}
@@ -221,7 +219,7 @@ class CashJudge:
             for lines in [[line for line in rows if line["batch_id"] == row.batch]]
         )
 
-    def _reserve(self, account_key: AccountCurrency) -> Iterator[Held]:
+    def _reserve(self, account_key: AccountKey) -> Iterator[Held]:
         left = self.terms.reserve.get(account_key[2], 0) - sum(
             row["gross"]
             for row in self.lines.get(account_key, [])
@@ -247,7 +245,7 @@ class CashJudge:
                 row.account_key, key, "pending" if waits else "HELD_BACK", row.amount, 0, flags
             )
 
-    def _compared(self, account_key: AccountCurrency) -> Iterator[Finding]:
+    def _compared(self, account_key: AccountKey) -> Iterator[Finding]:
         groups: dict[str, Group] = defaultdict(Group)
         known = {line["batch_id"] for line in self.lines[account_key]}
         days = self.terms.to_ledger
@@ -295,7 +293,7 @@ class CashJudge:
             since = last.isoformat()
         return self.is_young(since, days=self.terms.to_ledger)
 
-    def _pay_outs(self, account_key: AccountCurrency, *, groups: dict[str, Group]) -> None:
+    def _pay_outs(self, account_key: AccountKey, *, groups: dict[str, Group]) -> None:
         paid = [line for line in self.lines[account_key] if line["entry_type"] == "payout"]
         batches = dict(_batches(paid))
         booked = [
@@ -326,7 +324,7 @@ class CashJudge:
                 groups[key].add(amount, side=side, young=young)
 
     def _classified(
-        self, account_key: AccountCurrency, *, key: str, group: Group, groups: Mapping[str, Group]
+        self, account_key: AccountKey, *, key: str, group: Group, groups: Mapping[str, Group]
     ) -> Finding:
         (settled, booked), (young, young_booked) = group.sums, group.young
         effect, flags = settled - booked, ""
@@ -348,7 +346,7 @@ class CashJudge:
             state = _code(kind, settled=group.rows[0], booked=booked)
         return Finding(account_key, key, state, settled, booked, flags)
 
-    def _is_written_off(self, account_key: AccountCurrency, *, key: str, effect: int) -> bool:
+    def _is_written_off(self, account_key: AccountKey, *, key: str, effect: int) -> bool:
         names = {key, *(key.split(":")[2:] if key.startswith("payout") else ())}
         return any(
             entry["entry_type"] in {"write_off", "adjustment"}

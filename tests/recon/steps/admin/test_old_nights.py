@@ -88,7 +88,7 @@ def aged(begun):
     return begun(play_year)
 
 
-def spared(merchant):
+def expired(merchant):
     with merchant.environment() as environment:
         ((of_nights,), _) = keeping.housekeeping(environment)
     assert of_nights.kind == NIGHTS
@@ -96,7 +96,7 @@ def spared(merchant):
 
 
 def dates(merchant):
-    return [str(run.business_date) for run in spared(merchant).nights]
+    return [str(run.business_date) for run in expired(merchant).nights]
 
 
 def deleted(merchant, *, crash_point=None):
@@ -133,14 +133,14 @@ def test_only_a_night_that_nobody_needs_goes_and_the_rest_says_why_it_stays(aged
     before = files_of(root)
 
     assert dates(aged) == [BUSINESS_DATE]
-    told = "\n".join(spared(aged).notes)
+    told = "\n".join(expired(aged).notes)
     assert f"({BROKEN}): a break that it shows is still open" in told
     assert f"({LAST}): nights of {MERCHANT}/{ACCOUNT} from {LAST} on are read" in told
     assert f"({NEWEST}): 2026-12 of {MERCHANT}/{ACCOUNT} is not closed" in told
     assert files_of(root) == before
 
     keep_nights(aged, days=DAYS_STORED + 100)
-    assert (dates(aged), spared(aged).notes) == ([], ())
+    assert (dates(aged), expired(aged).notes) == ([], ())
 
 
 def test_what_goes_is_in_the_history_and_manifests_breaks_totals_and_words_stay(aged):
@@ -351,7 +351,7 @@ Change = Callable[[Merchant], object]
 
 
 def notes(merchant):
-    return "\n".join(spared(merchant).notes)
+    return "\n".join(expired(merchant).notes)
 
 
 def went(merchant):

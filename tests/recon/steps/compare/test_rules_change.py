@@ -15,7 +15,7 @@ from recon.model.terms import Verdict
 from recon.proof.engine import reconcile
 from recon.steps.admin.verify import verify
 from recon.steps.compare.reconcile import at_best
-from recon.steps.compare.rules_change import OTHER_TABLE, changed_rules, compared
+from recon.steps.compare.rules_change import OTHER_TABLE, changed_rules, changed_sets
 from recon.steps.compare.what_if import difference, note_answer, what_if
 from recon.steps.runtime.identity import identify
 from recon.store.nights import runs
@@ -281,7 +281,7 @@ RULE_MOVED = {**CENT_MORE, "rules": {"tolerance": {"EUR": {"absolute_minor_units
 )
 def test_what_moved_a_set_is_named(first, second, state, why):
     """The side that moved, the rules, or time alone: what was within its grace is late."""
-    changes, alike = compared(classified(**first), classified(**second))
+    changes, alike = changed_sets(classified(**first), classified(**second))
 
     told = {one.why.partition(": ")[0] for one in changes if state in {"", one.before}}
     assert told == why
@@ -306,6 +306,6 @@ def test_breaks_of_no_order_are_told_apart_by_what_they_are_of():
     both = replace(result, breaks=pd.concat([result.breaks, one, two]))
     left = replace(result, breaks=pd.concat([result.breaks, two]))
 
-    (change,), _ = compared(both, left)
+    (change,), _ = changed_sets(both, left)
 
     assert (change.key[2], change.after) == ("S1", "absent")

@@ -195,8 +195,8 @@ def test_only_statements_that_a_night_read_grow_too_old(banking):
     retention = banking.folder / "config" / "retention.toml"
     retention.write_text("[retention]\nstatements_days = 90\n")
     with banking.environment() as environment:
-        ((spared,), _) = housekeeping(environment)
-        assert spared.files == (read,)
+        ((expired,), _) = housekeeping(environment)
+        assert expired.files == (read,)
         housekeeping(environment, by="Otto Ops")
     assert not read.exists()
     assert all(path.exists() for path in (refused, young, unread))

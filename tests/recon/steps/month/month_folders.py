@@ -248,7 +248,7 @@ class NightFolders:
             "chargeback": "chargeback",
         }
         for code, state in states.items():
-            yield {"name": "payment_status", "key": code, "word": state}
+            yield {"name": "payment_status", "key": code, "label": state}
         for source in (
             "ledger",
             "settlement",
@@ -256,10 +256,10 @@ class NightFolders:
             *(("bank",) if self.truth.bank else ()),
         ):
             yield {"name": "given", "key": source}
-        yield {"name": "amount_means", "word": "captured"}
-        yield {"name": "clearing", "word": CLEARING}
+        yield {"name": "amount_means", "label": "captured"}
+        yield {"name": "clearing", "label": CLEARING}
         first = min(line.day for line in self.truth.lines)
-        yield {"name": "settled_days", "key": "first", "word": first.isoformat()}
+        yield {"name": "settled_days", "key": "first", "label": first.isoformat()}
 
     def _results(self, night: date, asked: list[Sale]) -> dict[str, list[Row]]:
         """What a night shows of its differences: of orders as breaks, of groups as waiting."""

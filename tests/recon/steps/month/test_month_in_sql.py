@@ -31,8 +31,8 @@ NOVEMBER = BusinessMonth.named("2026-11")
 BEGIN = datetime(2026, 11, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 TERMS = [
-    {"name": "payment_status", "key": "paid", "word": "paid"},
-    {"name": "payment_status", "key": "partly", "word": "partially_refunded"},
+    {"name": "payment_status", "key": "paid", "label": "paid"},
+    {"name": "payment_status", "key": "partly", "label": "partially_refunded"},
 ]
 Shown = Mapping[tuple[int, int], int | None]
 """Payment and order -> what of its 100 was refunded by a night; None: a part, nobody says which."""
