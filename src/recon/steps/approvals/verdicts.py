@@ -356,20 +356,16 @@ def agree_write_off(answer_id: int, *, person: Person) -> str:
             )
             raise UsageError(msg)
         sums = resolution_rows.write_offs_of_file(connection, wanted.file_sha256)
-        both = decide(
-            connection,
-            Kind.WRITE_OFF,
-            wanted.break_id,
-            person=person,
-            says=money_stated((wanted.currency, wanted.exposure)),
-            decides=decides_within(sums, what="the write-offs of that workbook: it"),
-            valid=None,
-        )
-        if both is None:
-            msg = (
-                "nobody else's word for this sum waits; nothing was agreed to, answer the break in "
-                "a newer workbook"
-            )
+        kind, subject = Kind.WRITE_OFF, wanted.break_id
+        says = money_stated((wanted.currency, wanted.exposure))
+        decides = decides_within(sums, what="the write-offs of that workbook: it")
+        person.refuse_second(wanted.given_by, decides=decides)
+        decide(connection, kind, subject, person=person, says=says, decides=decides, valid=None)
+        # Two answers of one sum, by two people, are a pair already: a third one agrees to either.
+        if why := decision_rows.not_agreed(
+            connection, kind, subject=subject, says=says, desk=person.environment.desk
+        ):
+            msg = f"{why}; nothing was agreed to, answer the break in a newer workbook"
             raise UsageError(msg)
         resolution_rows.agree(connection, answer_id, by=person.as_text, at=person.at)
     return wanted.break_id

@@ -512,6 +512,27 @@ def test_nobody_resolved_a_break_on_a_day_to_come(desk, workbook):
     assert done.taken == ()
 
 
+def test_a_write_off_that_two_people_brought_is_agreed_to_by_a_third(begun):
+    """Their two answers are no agreement, and shut nobody out."""
+    desk = begun(wrong_amounts)
+    back = Returned(newest_workbook(desk))
+    key = back.answer("Written off (approved)")
+    take(desk, back.save("first.xlsx"), by="lee")
+    rebuilt(desk)
+    again = Returned(newest_workbook(desk))
+    row = [again.key(each) for each in range(3)].index(key)
+    again.answer("Written off (approved)", row=row, comment="seen by Jo")
+    take(desk, again.save("second.xlsx"), by="jo")
+    with desk.environment() as environment:
+        with environment.store.reading() as connection:
+            waiting = [w.answer_id for w in resolution_rows.waiting_write_offs(connection)]
+        kim = identify("kim", code=None, environment=environment)
+        assert len(waiting) == 2
+
+        assert agree_write_off(waiting[0], person=kim)
+        assert [p for p in verify(environment, reading=reading()).problems if "write" in p] == []
+
+
 def test_of_two_write_offs_of_a_break_only_the_newer_is_agreed_to(begun):
     """Its amount changed in between: the older answer is no longer what was said last."""
     desk = begun(wrong_amounts)
