@@ -289,6 +289,7 @@ TRANSIT: Mapping[str, str] = {
 }
 IN_TRANSIT: Mapping[str, str] = {
     "coming": "On the way to the bank",
+    "taken": "To be taken from the bank by the gateway",
     "missing": "Missing at the bank: see the breaks",
     "beyond": "At the bank, beyond what was paid out: see the breaks",
 }

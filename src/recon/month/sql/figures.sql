@@ -6,7 +6,8 @@ FROM (
     SELECT currency, CASE WHEN is_outside THEN 'outside' WHEN kind = 'reserve' THEN 'reserve' ELSE 'gateway' END, 'moved', kind, amount
     FROM facts, month WHERE event_on BETWEEN first AND last
     UNION ALL
-    SELECT currency, 'transit', side, CASE WHEN state <> 'BREAK' THEN 'coming' WHEN amount > 0 THEN 'missing' ELSE 'beyond' END, amount
+    SELECT currency, 'transit', side, CASE WHEN state <> 'BREAK' AND amount > 0 THEN 'coming' WHEN state <> 'BREAK' THEN 'taken'
+        WHEN amount > 0 THEN 'missing' ELSE 'beyond' END, amount
     FROM open_transit
     UNION ALL
     SELECT currency, 'transit', 'moved', move, amount FROM transit_moves, month WHERE counts_on BETWEEN first AND last)
