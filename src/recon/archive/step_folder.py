@@ -20,7 +20,7 @@ from recon.archive.schemas import SCHEMAS, FileSchema
 from recon.archive.storage import Storage, other_hash
 from recon.model.errors import ArchiveBrokenError
 
-FORMAT = "recon night/2"
+FORMAT = "recon night/3"
 MANIFEST = "manifest.json"
 MANIFEST_BYTES_MAX = 16 * 1024 * 1024
 
