@@ -202,6 +202,10 @@ class ComparedBucket(NamedTuple):
     read: Callable[[], BucketRows]
     """Returns its rows, once."""
 
+    def without_rows(self) -> "ComparedBucket":
+        """The same without the rows that are compared last, which are in memory once."""
+        return self._replace(figures=replace(self.figures, left={}))
+
 
 def compare_bucket(
     rows: Sources,

@@ -113,6 +113,7 @@ def in_buckets(
     """
     done = each(cut.ranges, ())
     last = compared_last(small, figures=[bucket.figures for bucket in done])
+    done = [bucket.without_rows() for bucket in done]
     give_back()
 
     def spent_by_all(own: Mapping[AccountKey, int]) -> Collection[AccountKey]:
@@ -123,7 +124,7 @@ def in_buckets(
         if again:
             anew = each([cut.ranges[at] for at in again], strict)
             for at, bucket in zip(again, anew, strict=True):
-                done[at] = bucket
+                done[at] = bucket.without_rows()
         return strict
 
     result = compared(last, basis=basis, buckets=done, strict=spent_by_all)
