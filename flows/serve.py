@@ -24,7 +24,6 @@ from urllib.parse import urlsplit
 
 import httpx
 import psutil
-from dotenv import dotenv_values
 
 from recon.config.keys import SIGN_KEY, SIGNER_VARIABLE
 from recon.config.settings import load_file_settings
@@ -376,7 +375,8 @@ def _start_all(folder: Path, *, port: int) -> None:
 
 def read_env(path: Path) -> dict[str, str]:
     """Return the variables of an `env` file: plain KEY=VALUE lines."""
-    return {name: text or "" for name, text in dotenv_values(path, interpolate=False).items()}
+    lines = (line.partition("=") for line in path.read_text("utf-8").splitlines() if "=" in line)
+    return {name.strip(): text for name, _, text in lines if not name.startswith("#")}
 
 
 def _start(

@@ -502,7 +502,7 @@ class ReadAgain(AboutFile):
 
 
 class DismissFile(AboutFile):
-    """With --file let go of a file that was refused whole, or that was expected and never came.
+    """With --file dismiss a file that was refused whole, or that was expected and never came.
 
     Its night no longer lacks it: start that night again. Another content under the name counts.
     """

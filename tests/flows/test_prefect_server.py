@@ -65,7 +65,7 @@ def test_who_speaks_no_http_is_not_up_yet(echoing):
 
 def test_the_doctor_says_of_who_speaks_no_http_that_they_do_not_answer(echoing):
     """A sentence with the address, not a stack."""
-    with pytest.raises(ReconError, match=rf"{echoing}/api/admin/version does not answer"):
+    with pytest.raises(ReconError, match=rf"{echoing}/api does not answer"):
         open_doors(f"{echoing}/api", auth="")
 
 

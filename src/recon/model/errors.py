@@ -123,7 +123,7 @@ class FactsLostError(ArchiveBrokenError):
 
 
 class NightPurgedError(ArchiveError):
-    """The folder of a night was let go under retention; its totals and manifests are kept."""
+    """The folder of a night was purged under retention; its totals and manifests are kept."""
 
 
 class ClusterError(ReconError):

@@ -540,7 +540,10 @@ def refuse_lost(environment: Environment) -> None:
     with environment.store.reading() as connection:
         gone = Endorsed(environment.desk).taken_away(connection)
     if gone:
-        msg = f"{gone}; nothing was changed"
+        msg = (
+            f"{gone}. Restore the newest backup, or make a new key for the desk and decide again "
+            "what was not sent; nothing was changed"
+        )
         raise UsageError(msg)
 
 

@@ -219,7 +219,9 @@ def code_turn(path: Path | None, *, store: Store) -> Iterator[Connection]:
             # Readable by its owner only, and so will be its log.
             os.close(os.open(path, os.O_RDWR | os.O_CREAT, OWNER))
         except OSError as error:  # or the lock was not acquired in time
-            msg = f"the desk's book of codes {path} cannot be written: {error.strerror or error}"
+            msg = (
+                f"the desk's database of codes {path} cannot be written: {error.strerror or error}"
+            )
             raise ConfigurationError(msg) from error
         book = turn.enter_context(closing(Store(parse_url(f"sqlite:///{path}"))))
         connection = turn.enter_context(book.writing())

@@ -50,7 +50,7 @@ tiers_by = "month"
 tiers_of = "whole"
 tiers = [{ up_to_minor_units = 10000, basis_points = 140 }, { basis_points = 120 }]
 """
-BYTES_AN_ORDER = 340
+BYTES_AN_ORDER = 350
 """Of Arrow: the rows of the order file, unsorted and sorted, beside what the night asked for. All
 sources at once hold 460."""
 

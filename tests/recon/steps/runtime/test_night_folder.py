@@ -228,7 +228,7 @@ def test_a_total_that_was_changed_in_the_database_is_named(change, named, begun)
     [
         ("UPDATE rules_version SET document = replace(document, 'UTC', 'CET')", "something else"),
         ("UPDATE rules_version SET document = 'x'", "something else"),
-        ("DELETE FROM rules_version", "were taken away"),
+        ("DELETE FROM rules_version", "were removed"),
     ],
 )
 def test_rules_that_are_not_those_of_their_digest_are_named(change, named, begun):
