@@ -22,7 +22,7 @@ def test_a_month_of_an_account_with_a_long_name_has_a_key_of_its_own():
 
 def test_a_folder_that_takes_nothing_is_told(store, tmp_path):
     with (
-        pytest.raises(ConfigurationError, match="book of codes"),
+        pytest.raises(ConfigurationError, match="database of codes"),
         code_turn(tmp_path / "none" / "codes", store=store),
     ):
         pass
