@@ -138,7 +138,8 @@ def _of_other_keys(
     return frozenset(
         row.sequence
         for row in rows
-        if (first is None or row.sequence < first)
+        if row.sequence >= 1
+        and (first is None or row.sequence < first)
         and (row.sequence, row.key_id, digest_of(row.signature)) in noted
     )
 

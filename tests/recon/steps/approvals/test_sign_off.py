@@ -4,7 +4,7 @@ from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
-from sqlalchemy import update
+from sqlalchemy import select, update
 
 from recon.desk.endorsement import Kind
 from recon.model.errors import OutputError, UsageError
@@ -181,18 +181,28 @@ def test_a_name_that_an_old_key_signed_can_be_taken_back(proven, tmp_path):
     assert [each.role for each in again.signed] == ["reviewer"]
 
 
-@pytest.mark.parametrize("is_noted", [False, True])
-def test_a_name_that_the_desk_did_not_sign_stands_under_no_night(proven, *, is_noted):
-    """A well-formed row without the desk's signature, also where the history was given its link."""
+@pytest.mark.parametrize(
+    ("is_noted", "number"), [(False, 1), (True, 1), (True, 0)], ids=["row", "link", "number 0"]
+)
+def test_a_name_that_the_desk_did_not_sign_stands_under_no_night(proven, is_noted, number):
+    """A well-formed row without the desk's signature, also where the history was given its link.
+
+    Numbers begin with 1: one below would be older than all that the desk signed.
+    """
     run_id = newest(proven)
     with proven.environment() as environment, environment.store.writing() as connection:
         at, digest = environment.clock(), runs.get(connection, run_id).workbook_sha256
         says = {"role": "reviewer", "workbook_sha256": digest}
         decided.said(connection, Kind.SIGN_OFF, run_id, "Dan Orr", at=at, says=says)
-        connection.execute(update(endorsement).values(signature="00" * 64))
+        key = connection.scalar(select(endorsement.c.key_id)) if number else "ab" * 8
+        text = connection.scalar(select(endorsement.c.document))
+        text = text.replace('"sequence":1', f'"sequence":{number}')
+        forged = {"sequence": number, "key_id": key, "document": text, "signature": "00" * 64}
+        connection.execute(update(endorsement).values(forged))
         if is_noted:
             (link,) = links_of(connection, [run_id], entity="endorsement")
-            forged = {**link.data, "sha256": hashlib.sha256(b"00" * 64).hexdigest()}
+            sha256 = hashlib.sha256(b"00" * 64).hexdigest()
+            forged = {**link.data, "number": number, "key": key, "sha256": sha256}
             append(connection, [Event("endorsement", run_id, "sign_off", forged)], at=at)
     with proven.environment() as environment:
         told = to_sign(run_id, environment=environment)
