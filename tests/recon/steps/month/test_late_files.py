@@ -186,11 +186,8 @@ def test_cash_in_transit_opens_with_what_the_month_before_was_closed_with(
 
 
 def in_transit(statement, *, at):
-    return {
-        figure.currency: figure.amount
-        for figure in statement.figures
-        if (figure.of, figure.at) == ("transit", at) and figure.amount
-    }
+    sums = {each: statement.sum_of(each, of="transit", at=at) for each in statement.currencies}
+    return {currency: amount for currency, amount in sums.items() if amount}
 
 
 @pytest.mark.parametrize("is_shown", [True, False])
