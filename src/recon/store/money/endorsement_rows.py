@@ -255,10 +255,13 @@ class Endorsed:
     def _look(self, connection: Connection) -> None:
         if self._keys.public is None:
             return
+        known = connection.execute(select(endorsement.c.sequence)).scalars()
+        new = [each for each in known if each not in self._opened and each not in self._unopened]
+        if not new:  # as at nearly every instruction of a batch
+            return
         here = first_hash(connection)
-        new = ~among(connection, endorsement.c.sequence, {*self._opened, *self._unopened})
-        query = _DOCUMENTS.where(new).execution_options(yield_per=DOCUMENTS_AT_ONCE)
-        with connection.execute(query) as rows:
+        query = _DOCUMENTS.where(among(connection, endorsement.c.sequence, new))
+        with connection.execute(query.execution_options(yield_per=DOCUMENTS_AT_ONCE)) as rows:
             for row in rows:
                 try:
                     statement = endorsed(row, desk=self._keys, here=here)
