@@ -8,7 +8,8 @@ from itertools import groupby
 from operator import attrgetter
 
 from recon.desk.endorsement import Endorsement, Kind
-from recon.instructions.instruction import Instruction
+from recon.instructions.instruction import IF_MEANT_TWICE, Instruction
+from recon.instructions.planning import IF_MEANT
 from recon.instructions.resolution import NO_QUERY_SHOWS
 from recon.matching.breaks.result import subject_of
 from recon.model.business_date import AHEAD_MAX
@@ -67,8 +68,6 @@ _NEXT = {
     InstructionState.PLANNED: "Two people approve it (`recon approve`), or it is rejected.",
     InstructionState.APPROVED: "It waits for the next night; withdraw it if it is not meant.",
 }
-_APPROVED_IF_MEANT = "two people approve it if it is meant"
-"""In holds that already say what people do."""
 _BY_COMMAND = "`recon approve` shows it, `recon withdraw` takes it back."
 _LOOK_UP = (
     "Do not send it again. No question to the gateway shows it: look it up in the portal; two "
@@ -409,7 +408,8 @@ def _attention_of(item: Instruction, *, context: _Context, lapses_before: dateti
     reason = item.hold or item.message
     if reason and reason == context.stopped:
         reason = STOPPED
-    if state is InstructionState.PLANNED and _APPROVED_IF_MEANT in reason:
+    # A hold that ends with what two people do needs the commands alone.
+    if state is InstructionState.PLANNED and reason.endswith((IF_MEANT, IF_MEANT_TWICE)):
         next_step = _BY_COMMAND
     # The next step never promises an answer that cannot come.
     if state is InstructionState.IN_DOUBT and item.kind in NO_QUERY_SHOWS:
