@@ -125,7 +125,7 @@ def ended(run_id: str, summaries: Sequence[StepSummary], *, artifacts: Artifacts
         totals = rows_of_totals(totals_of(run_id, environment=environment))
         waiting = waiting_for_people(environment)
         status = status_lines(run_id, environment=environment)
-    to_do = f"To do: {MEANS[end]}. {on_a_page(str(last.figures.get('told', '')))}".strip()
+    to_do = f"To do: {MEANS[end]}. {on_a_page(str(last.figures.get('why', '')))}".strip()
     written = last.figures.get("workbook")
     workbook = Path(str(written)) if written else None
     artifacts.summary(

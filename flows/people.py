@@ -313,9 +313,9 @@ def nights_shown(environment: Environment, _: Given) -> tuple[str, Sequence[str]
     waits = sum(night.unsigned_days > 0 for night in ran)
     sentence = f"{len(ran)} nights of the last {NIGHTS_SHOWN} days, {waits} not signed."
     lines = [
-        f"- {night.business_date}: {on_a_page(terms)}"
+        f"- {night.business_date}: {on_a_page(missing)}"
         for night in ran
-        if night.unsigned_days and (terms := to_sign(night.run_id, environment=environment))
+        if night.unsigned_days and (missing := to_sign(night.run_id, environment=environment))
     ]
     return sentence, [*lines_of_nights(ran), "", *lines]
 

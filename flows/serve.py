@@ -151,15 +151,15 @@ def _begin(
 
     From the shell that runs `make serve` it gets nothing that may be a secret of other work.
     """
-    with open(log, "ab", opener=for_owner) as terms:
+    with open(log, "ab", opener=for_owner) as lines:
         # A session of its own: Ctrl-C ends the night first, and the night then ends the server.
         return subprocess.Popen(  # noqa: S603 - programs of this environment
             command,
             cwd=folder,
             env={**program_variables(os.environ), **variables},
             stdin=subprocess.DEVNULL,
-            stdout=terms,
-            stderr=terms,
+            stdout=lines,
+            stderr=lines,
             start_new_session=True,
             umask=STRANGERS,
         )

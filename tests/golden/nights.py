@@ -77,7 +77,7 @@ def ends() -> Tables:
         found: dict[str, Figure] = {"night with breaks": calm.last["exit_code"]}
     with _played(SMALL, database="SQLite", fault=WRONG_SIGNATURE) as stopped:
         found["night with a reply that is signed wrongly"] = stopped.last["exit_code"]
-        found["what is said of it"] = stopped.last["told"]
+        found["what is said of it"] = stopped.last["why"]
     found["a second night beside one that is under way"] = _held()
     return {"ends of nights": found}
 

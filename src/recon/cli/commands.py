@@ -191,20 +191,20 @@ def _recon(
     del version, debug
 
 
-def main(terms: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; gives the exit code of the process."""
     collect_seldom()
     os.environ.update(pool_of(os.environ))
     refuse_other_users()
     os.environ.update(WITHOUT_PLUGINS)
     print_any_name()
-    terms = sys.argv[1:] if terms is None else list(terms)
-    debug = DEBUG_OPTION in terms
-    terms = [term for term in terms if term != DEBUG_OPTION]
+    arguments = sys.argv[1:] if arguments is None else list(arguments)
+    debug = DEBUG_OPTION in arguments
+    arguments = [each for each in arguments if each != DEBUG_OPTION]
     try:
         _take_variables()
-        code = _exit_code_of(terms)
-        night_commands.notify_missed(terms[0] if terms else "")
+        code = _exit_code_of(arguments)
+        night_commands.notify_missed(arguments[0] if arguments else "")
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the last place that can speak
         ending = ending_of(error, debug=debug)
         echo_error(ending.sentence)
@@ -236,10 +236,10 @@ def _take_variables() -> None:
         os.environ.setdefault(name, text or "")
 
 
-def _exit_code_of(terms: Sequence[str]) -> int:
+def _exit_code_of(arguments: Sequence[str]) -> int:
     """Run typer, which ends by SystemExit and has told wrong usage itself by then."""
     try:
-        app(args=list(terms), prog_name="recon")
+        app(args=list(arguments), prog_name="recon")
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else int(end.code is not None)
     return 0

@@ -39,7 +39,7 @@ PAYMENT_COLUMNS = (
 )
 REFUND_COLUMNS = (
     *("order_no", "transaction_id", "refund_amount", "currency", "refund_status"),
-    *("refund_reference_id", "refund_reference", "refund_date", "refund_processing_date", "told"),
+    *("refund_reference_id", "refund_reference", "refund_date", "refund_processing_date", "answer"),
 )
 REFUND_FIELDS = (
     *("key", "order_no", "transaction_id", "currency", "amount", "refund_amount"),
@@ -141,7 +141,7 @@ def query(
             {field: str(getattr(refund, field)) for field in REFUND_FIELDS}
             for refund in looked_up.found
         ]
-        stated_in, unknown = "told", "no refund"
+        stated_in, unknown = "answer", "no refund"
     else:
         rows = [_row(record, state=settings.rules.state_of) for record in looked_up.found]
         stated_in, unknown = "state", "not known to the gateway"
@@ -332,7 +332,7 @@ def authorise(
         msg = "a card is taken for the sandbox only; --live-card allows it. Nothing was sent"
         raise UsageError(msg)
     reply = _called(client.pay(payment))
-    _notify(reply, _facts(reply.record), findings=reply.findings, as_json=as_json)
+    _show_outcome(reply, _facts(reply.record), findings=reply.findings, as_json=as_json)
 
 
 @calls.command("checkout")
@@ -363,7 +363,7 @@ def checkout(
     facts = _facts(reply.record)
     if reply.form is not None:
         facts = {"posts_to": reply.form.action, "inputs": str(len(reply.form.inputs))}
-    _notify(reply, facts, findings=reply.findings, as_json=as_json)
+    _show_outcome(reply, facts, findings=reply.findings, as_json=as_json)
 
 
 CONTRACT_FIELDS = ("recurring_id", "contract_name")
@@ -383,7 +383,9 @@ def payout(file: RowFile, merchant: Merchant, account: Account, *, as_json: AsJs
     row = checked(PayoutRow, {"request_id": str(uuid.uuid4()), **read_private(file)})
     reply = _called(client.payout(row))
     facts = {"request_id": str(row.request_id), **_facts(reply.rows[0].payout)}
-    _notify(reply.rows[0], facts, findings=reply.findings, as_json=as_json, where=IN_THE_PORTAL)
+    _show_outcome(
+        reply.rows[0], facts, findings=reply.findings, as_json=as_json, where=IN_THE_PORTAL
+    )
 
 
 @calls.command("cancel-subscription")
@@ -399,7 +401,7 @@ def cancel_subscription(
         msg = f"{file} must hold exactly {', '.join(CONTRACT_FIELDS)}; nothing was sent"
         raise UsageError(msg)
     reply = _called(client.cancel_subscription(CancelSubscriptionRow(**fields)))
-    _notify(reply.rows[0], {}, findings=reply.findings, as_json=as_json, where=IN_THE_PORTAL)
+    _show_outcome(reply.rows[0], {}, findings=reply.findings, as_json=as_json, where=IN_THE_PORTAL)
 
 
 def _place(merchant: str, account: str, *, only_played: str = "") -> tuple[Any, bool]:
@@ -475,8 +477,8 @@ def _facts(record: object) -> dict[str, str]:
     return {name: str(value) for name, value in values.items() if value not in {"", None}}
 
 
-def _notify(
-    came_to: Any,
+def _show_outcome(
+    result: Any,
     facts: dict[str, str],
     *,
     findings: Iterable[Any],
@@ -484,9 +486,9 @@ def _notify(
     where: str = IN_A_QUERY,
 ) -> None:
     """Show what a call came to; `where`: what shows the outcome of one that got no answer."""
-    outcome = came_to.outcome.value
-    message = came_to.message or "; ".join(finding.message for finding in findings)
-    row = {"outcome": outcome, "code": came_to.code, "message": message, **facts}
+    outcome = result.outcome.value
+    message = result.message or "; ".join(finding.message for finding in findings)
+    row = {"outcome": outcome, "code": result.code, "message": message, **facts}
     if as_json:
         show_json(row)
     else:

@@ -408,14 +408,14 @@ def _states(groups: Sequence[_Group], *, answers: _Answers) -> dict[str, str]:
     states: dict[str, str] = {}
     for group in (each for each in groups if each.kind == "gateway"):
         rows = [each.rows["payment_status"] for each in group.checked if each.rows is not None]
-        for term in dict.fromkeys(chain.from_iterable(rows)):
-            if not term or rules.state_of(term) is not GatewayState.UNMAPPED:
+        for code in dict.fromkeys(chain.from_iterable(rows)):
+            if not code or rules.state_of(code) is not GatewayState.UNMAPPED:
                 continue
-            meant = MEANINGS["status"].get(plain_text(term), "")
+            meant = MEANINGS["status"].get(plain_text(code), "")
             if meant not in known:
                 ask = f"which of {', '.join(known)} is it?"
-                meant = answers.ask(f"payment_status.{term}", ask, name=group.paths[0].name) or ""
-            states[term] = meant
+                meant = answers.ask(f"payment_status.{code}", ask, name=group.paths[0].name) or ""
+            states[code] = meant
     return states
 
 

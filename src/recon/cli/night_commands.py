@@ -321,7 +321,7 @@ def end_with(figures: Mapping[str, int | str], *, account: str) -> NoReturn:
     end, verdict = figures["end"], figures["verdict"]
     verdict_note = f", and the workbook says {verdict}" if end != verdict else ""
     echo(f"{end}: {account}{verdict_note}")
-    if sentence := figures["told"]:
+    if sentence := figures["why"]:
         echo(str(sentence))
     raise typer.Exit(int(figures["exit_code"]))
 
@@ -363,14 +363,14 @@ def status(
             for day in sorted(map(date.fromisoformat, days))
             for night in nights(day, last=day, environment=environment)
         }
-        terms, stopped = waiting_decisions(environment), str(sending_stopped(environment) or "")
+        waiting, stopped = waiting_decisions(environment), str(sending_stopped(environment) or "")
         watched, now = monitor.watched(environment), environment.clock()
     missed, code = [*monitor.missed_reported(watched)], int(monitor.worst(watched))
     if as_json:
         show_json(
             {
                 "sending_stopped": stopped,
-                "words_that_wait": [term.kind.value for term in terms],
+                "waiting_decisions": [each.kind.value for each in waiting],
                 "accounts": [
                     {
                         **account,
@@ -386,10 +386,11 @@ def status(
         raise typer.Exit(code)
     if stopped:
         echo(f"{stopped[:1].upper()}{stopped[1:]}.")
-    for term in terms:
-        at = f"{term.made_at:%Y-%m-%d %H:%M} UTC"
-        echo(f"{term.as_text} said at {at}: {term.kind.value} ({term.says['reason']}).")
-        echo(f"  A second person must say the same until {term.ends_at:%Y-%m-%d %H:%M} UTC.")
+    for decision in waiting:
+        at = f"{decision.made_at:%Y-%m-%d %H:%M} UTC"
+        what = f"{decision.kind.value} ({decision.says['reason']})"
+        echo(f"{decision.as_text} said at {at}: {what}.")
+        echo(f"  A second person must say the same until {decision.ends_at:%Y-%m-%d %H:%M} UTC.")
     if not accounts:
         echo("No night has run yet.")
     for account, attention in accounts:
@@ -429,9 +430,9 @@ def _echo_status(account: Mapping[str, Any], *, signed: Mapping[str, str]) -> No
     echo(f"{account['merchant']}/{account['account']}: night of {account['night']}, run {run}")
     echo(f"  {account['status']}")
     if breaks := account["breaks"]:
-        terms = signed.get(run, "nobody signs a dry run")
+        signatures = signed.get(run, "nobody signs a dry run")
         severe = f"{breaks['high_or_critical']} of them high or critical"
-        echo(f"  {breaks['open']} break{'s' * (breaks['open'] != 1)} open, {severe}; {terms}.")
+        echo(f"  {breaks['open']} break{'s' * (breaks['open'] != 1)} open, {severe}; {signatures}.")
     if account["to_sign"]:
         echo(f"  {account['to_sign']}")
     if account["workbook"]:

@@ -123,8 +123,8 @@ def _echo_opening(night: str, *, out: Path | None) -> None:
 
     with opened() as environment:
         balance = opening_of(night, environment=environment)
-    term = f", {balance.run.predecessor}" if balance.run.predecessor else ""
-    echo(f"{balance.run.business_date}, run {balance.run.run_id}{term}")
+    before = f", {balance.run.predecessor}" if balance.run.predecessor else ""
+    echo(f"{balance.run.business_date}, run {balance.run.run_id}{before}")
     if not balance.lines:
         echo("Nothing is older than the window of this night: the opening balance is 0.")
     else:

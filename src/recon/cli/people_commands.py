@@ -224,15 +224,15 @@ def perform(
     from reports.workbook_io import drawings
 
     is_endorsed_already = not model.decision_fields or any(map(fields.get, model.decision_fields))
-    term = acts.act_of(model, fields) if is_endorsed_already else None
+    decision = acts.act_of(model, fields) if is_endorsed_already else None
     with opened(signs=False) as environment:
         refuse_typed(code, environment=environment)
         context = acts.ActContext(environment, drawings)
-        if term is None:
+        if decision is None:
             model.shown(fields, context, echo)
             return None
         asked = partial(code_of, name, code=code, environment=environment)
-        done = acts.perform(term, name=name, code=asked, context=context, show=echo)
+        done = acts.perform(decision, name=name, code=asked, context=context, show=echo)
     for warning in done.warnings[:WARNINGS_SHOWN_MAX]:
         echo_error(warning)
     if done.exit_code:

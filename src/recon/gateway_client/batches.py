@@ -366,9 +366,9 @@ def _message(fields: dict[str, Any], *, prepared: PreparedRequest) -> _Message:
     envelope = envelope_of(fields, sent=prepared, message_fields=(own, "message"))
     if described.rows_field:
         rows, malformed = rows_of(fields, field=described.rows_field)
-        term = codes.return_status.get(envelope.return_status)
-        is_accepted = term == "accepted"
-        is_refused = term == "refused" or (not envelope.return_status and bool(envelope.code))
+        meaning = codes.return_status.get(envelope.return_status)
+        is_accepted = meaning == "accepted"
+        is_refused = meaning == "refused" or (not envelope.return_status and bool(envelope.code))
         has_success = bool(rows or malformed) or is_accepted
         return _Message(envelope, rows, malformed, is_accepted, is_refused, has_success)
     status = text_of(fields.get(described.status_field))
@@ -402,8 +402,8 @@ def _by_status(raw: RawReply, *, refusals: Refusals, has_rows: bool = False) -> 
 def _by_message(raw: RawReply, *, message: _Message, refusals: Refusals) -> _Whole | None:
     """Return the outcome that applies to all rows, or None if each row has its own."""
     envelope = message.envelope
-    terms = f"return_status {redacted(envelope.return_status) or 'missing'}"
-    sentence = f"{terms}, {envelope.code_and_text or 'no text'}"
+    status = f"return_status {redacted(envelope.return_status) or 'missing'}"
+    sentence = f"{status}, {envelope.code_and_text or 'no text'}"
     by_status = None
     if raw.meaning != "read":
         by_status = _by_status(raw, refusals=refusals, has_rows=message.has_rows)
@@ -433,7 +433,7 @@ def _by_message(raw: RawReply, *, message: _Message, refusals: Refusals) -> _Who
         whole = _Whole(ReplyOutcome.UNKNOWN, kind, why)
     elif not message.is_accepted:
         # The rows have no defined meaning then, and the echoed signature covers neither.
-        whole = _Whole(ReplyOutcome.UNKNOWN, FindingKind.RETURN_STATUS, f"{terms} with rows")
+        whole = _Whole(ReplyOutcome.UNKNOWN, FindingKind.RETURN_STATUS, f"{status} with rows")
     return whole
 
 
@@ -550,7 +550,7 @@ def _single(sent: Row, *, answer: Mapping[str, Any], prepared: PreparedRequest) 
         why = f"the reply differs in {', '.join(differing)}"
         return _unknown(sent, FindingKind.ECHO_DIFFERS, why)
     status = text_of(answer.get(described.status_field)) or ""
-    term = interface.status_map.row_status[operation].get(status)
+    meaning = interface.status_map.row_status[operation].get(status)
     text = masked(text_of(answer.get(described.message_field)) or "")
     if described.code_field:
         code = masked(text_of(answer.get(described.code_field)) or "")
@@ -560,19 +560,21 @@ def _single(sent: Row, *, answer: Mapping[str, Any], prepared: PreparedRequest) 
     if isinstance(sent, PayoutRow):
         payout = payout_record(answer, sent=sent, prepared=prepared)
         wrong = misfit(sent, record=payout)
-    if term is None:
+    if meaning is None:
         why = f"{described.status_field} {masked(status) or 'missing'} is not in the status map"
         return _unknown(sent, FindingKind.UNMAPPED_CODE, why, code=code, payout=payout)
-    if term == "failed" and payout is not None and not code:
+    if meaning == "failed" and payout is not None and not code:
         why = f"{described.status_field} {status} came without a reason"
         return _unknown(sent, FindingKind.CONTRADICTION, why, payout=payout)
-    if term == "done" and wrong:
+    if meaning == "done" and wrong:
         why = f"the figures of the record do not fit: {wrong}"
         return _unknown(sent, FindingKind.CONTRADICTION, why, payout=payout)
-    reference, finding, is_ours = _refund_reference(sent, answer=answer, is_due=term == "accepted")
+    reference, finding, is_ours = _refund_reference(
+        sent, answer=answer, is_due=meaning == "accepted"
+    )
     if finding is not None and not is_ours:
         return _unknown(sent, finding.kind, finding.message, code=code)
-    outcome = ReplyOutcome(term)
+    outcome = ReplyOutcome(meaning)
     row = _row(sent, outcome, code=code, text=text, reference=reference, payout=payout)
     return row, () if finding is None else (finding,)
 

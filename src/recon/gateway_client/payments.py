@@ -768,20 +768,20 @@ def _outcome(
     record: PaymentRecord, *, operation: PaymentOperation, interface: GatewayInterface
 ) -> tuple[ReplyOutcome, str]:
     """Return the outcome, and why it is unknown; an unsafe issuer_url makes it so."""
-    term = interface.status_map.order_status.get(record.order_status)
+    meaning = interface.status_map.order_status.get(record.order_status)
     is_asked_to_go = operation is PaymentOperation.AUTHORISE_APM and not record.order_status
     why = ""
     if is_asked_to_go and not record.issuer_url:
         why = "the reply names no issuer_url"
-    elif not is_asked_to_go and term is None:
+    elif not is_asked_to_go and meaning is None:
         why = f"order_status {record.order_status or 'missing'} is not in the status map"
-    elif term == "done" and not record.transaction_id:
+    elif meaning == "done" and not record.transaction_id:
         why = "a payment without transaction_id"
     elif record.issuer_url and not is_private_way(record.issuer_url):
         why = "the reply's issuer_url is not https"
     if why:
         return ReplyOutcome.UNKNOWN, why
-    return ReplyOutcome.PENDING if is_asked_to_go else ReplyOutcome(term or ""), ""
+    return ReplyOutcome.PENDING if is_asked_to_go else ReplyOutcome(meaning or ""), ""
 
 
 def payment_record(

@@ -191,9 +191,10 @@ def read_group(
     interface = sent.account.interface
     described: ReadOperation = getattr(interface.profile.query, sent.operation)
     envelope = envelope_of(reply, sent=sent, must_name_account=False)
-    term = interface.status_map.query_return_status.get(envelope.return_status)
-    if term != "accepted":
-        return _refused(envelope, term="signature" if envelope.refuses_signature else term)
+    meaning = interface.status_map.query_return_status.get(envelope.return_status)
+    if meaning != "accepted":
+        refusal = "signature" if envelope.refuses_signature else meaning
+        return _refused(envelope, refusal=refusal)
     answer = GroupAnswer()
     answer.findings.extend(filter(None, (envelope.note, envelope.doubt)))
     if envelope.doubt is not None:
@@ -232,13 +233,13 @@ def read_group(
     return answer
 
 
-def _refused(envelope: Envelope, *, term: QueryRefusal | None) -> GroupAnswer:
-    terms = envelope.text or envelope.code or "no text"
-    reason = f"return_status {redacted(envelope.return_status) or 'missing'}, {terms}"
-    if term is None:
+def _refused(envelope: Envelope, *, refusal: QueryRefusal | None) -> GroupAnswer:
+    text = envelope.text or envelope.code or "no text"
+    reason = f"return_status {redacted(envelope.return_status) or 'missing'}, {text}"
+    if refusal is None:
         finding = ReplyFinding(FindingKind.UNMAPPED_CODE, f"the query was refused: {reason}")
         return GroupAnswer("system", reason, may_repeat=True, findings=[finding])
-    return GroupAnswer(term, reason, may_repeat=term == "system")
+    return GroupAnswer(refusal, reason, may_repeat=refusal == "system")
 
 
 def _end_of(key: str, entries: Sequence[Any], *, findings: list[ReplyFinding]) -> End:

@@ -183,8 +183,8 @@ def first_text(
     fields: Mapping[str, Any], *, names: Iterable[str], masked: Callable[[str], str]
 ) -> tuple[str, str]:
     """Return code and text of the first filled field among `names`, masked."""
-    terms = next((text for name in names if (text := text_of(fields.get(name)))), "")
-    code, text = code_and_text(masked(terms))
+    filled = next((text for name in names if (text := text_of(fields.get(name)))), "")
+    code, text = code_and_text(masked(filled))
     return masked(text_of(fields.get("code")) or "") or code, text
 
 

@@ -210,16 +210,16 @@ def _by_message(
     states = [message for message in evidence.signed if message.state in applied]
     if not states or _is_part(instruction):
         return None
-    terms = (
+    reported = (
         f"a signed message of {states[-1].queried_at:%Y-%m-%d %H:%M:%S} UTC has {states[-1].state}"
     )
     newest = evidence.seen[-1] if evidence.seen else None
     if newest is not None and newest.state in applied:
-        shown = f"{terms}, and the gateway shows {newest.state}"
+        shown = f"{reported}, and the gateway shows {newest.state}"
         return Resolution(InstructionState.RESOLVED_APPLIED, shown)
     if agreed is None or agreed.state in applied:
         return None
-    denied = f"{terms}, but the gateway shows {agreed.state} in two answers"
+    denied = f"{reported}, but the gateway shows {agreed.state} in two answers"
     return Resolution(InstructionState.NEEDS_HUMAN, denied)
 
 

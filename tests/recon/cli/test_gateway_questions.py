@@ -49,7 +49,7 @@ def test_refunds_shows_each_number_with_its_refunds(desk, sandbox, capsys):
     )
     (found, none) = json.loads(capsys.readouterr().out)
     assert (found["refund_amount"], found["refund_reference"]) == ("1.00", "ours-1")
-    assert none == {"order_no": "no-order", "told": "no refund"}
+    assert none == {"order_no": "no-order", "answer": "no refund"}
 
     assert cli.main(["gateway", "query", "ours-1", "--references"]) == 0
     assert found["refund_reference_id"] in capsys.readouterr().out

@@ -51,8 +51,8 @@ SHOWN_FIELDS = ("order_no", "currency", "amount", "payment_status", "query_resul
 class Probe:
     """The result of one query."""
 
-    term: str
-    """The status map's term: accepted, signature, address, merchant …; silent for no answer."""
+    meaning: str
+    """By the status map: accepted, signature, address, merchant …; silent for no answer."""
     message: str
     """The gateway's own text, or why there is none."""
     signature: SignatureState
@@ -126,7 +126,7 @@ async def probe(
         return Probe("silent", sentence, SignatureState.ABSENT)
     envelope = envelope_of(reply, sent=replace(asked, signature=signature))
     status = envelope.return_status
-    terms = account.interface.status_map.query_return_status
+    meanings = account.interface.status_map.query_return_status
     dated, rows = raw.dated, reply.get(described.rows_field)
     asked_for = (
         row
@@ -134,7 +134,7 @@ async def probe(
         if isinstance(row, dict) and text_of(row.get("order_no")) in order_nos
     )
     return Probe(
-        "signature" if envelope.refuses_signature else terms.get(status, "unknown"),
+        "signature" if envelope.refuses_signature else meanings.get(status, "unknown"),
         f"HTTP {raw.status}, return_status {redacted(status) or 'missing'}, "
         f"{envelope.code_and_text or 'no text'}",
         envelope.signature,
@@ -249,24 +249,24 @@ async def _answered(
     tried: list[tuple[str, SignatureRules, Probe]] = []
     for name, rule in islice(rules_to_try(account.interface.signature), tries):
         tried.append((name, rule, await probe(account, rule=rule, clock=clock)))
-        if tried[-1][2].term != "signature":
+        if tried[-1][2].meaning != "signature":
             break
     # If all were refused, use the answer to the configured rule.
-    name, rule, answer = tried[0 if tried[-1][2].term == "signature" else -1]
+    name, rule, answer = tried[0 if tried[-1][2].meaning == "signature" else -1]
     checks = []
     if (skew := answer.skew_seconds) is not None:
         sentence = f"the gateway's clock is {skew:+.0f} s from ours"
         if abs(skew) > SKEW_SECONDS_MAX:
             sentence += f", more than {SKEW_SECONDS_MAX} s: set this machine's clock (NTP)"
         checks.append(Check("clock", ok=abs(skew) <= SKEW_SECONDS_MAX, sentence=sentence))
-    if answer.term == "signature":
+    if answer.meaning == "signature":
         sentence = (
             f"all {len(tried)} rules we know are refused ({answer.message}): check the sign "
             "key, then ask the gateway which fields it signs"
         )
         return [*checks, Check("signature rule", ok=False, sentence=sentence)]
-    if answer.term != "accepted":
-        sentence = f"{CURES.get(answer.term, 'not understood')} ({answer.message})"
+    if answer.meaning != "accepted":
+        sentence = f"{CURES.get(answer.meaning, 'not understood')} ({answer.message})"
         return [*checks, Check("query", ok=False, sentence=sentence)]
     checks.append(Check("query", ok=True, sentence="answered, and our address is registered"))
     sentence = "accepted as configured"
@@ -325,13 +325,13 @@ def _codes(settings: Settings, *, account: tuple[str, str]) -> str:
 
 def _toml_of_codes(unmapped: list[SeenCode]) -> str:
     """Return the lines to paste into rules.toml, with the values a person can choose from."""
-    terms = {
+    meanings = {
         "payment_status": "pending | in_review | authorised | paid | partially_refunded | "
         "refunded | cancelled | expired | failed | chargeback",
         "query_result": "found | not_found | failed",
     }
     lines: list[str] = []
-    for key, choices in terms.items():
+    for key, choices in meanings.items():
         codes = [seen.code for seen in unmapped if seen.field == key]
         if codes:
             lines += [f"[{key}] # {choices}", *(f'{code} = "?"' for code in codes)]
@@ -374,7 +374,7 @@ def _unknown_orders(account: GatewayAccount, answer: Probe) -> tuple[bool, str]:
 
 def _unlisted_fields(_: GatewayAccount, answer: Probe) -> tuple[bool, str]:
     """Report whether a field that the document does not list is ignored; we send none."""
-    if answer.term == "accepted":
+    if answer.meaning == "accepted":
         return True, "a field that the document does not list is ignored"
     return True, (
         f"a field that the document does not list is refused ({answer.message}): name a "
@@ -384,7 +384,7 @@ def _unlisted_fields(_: GatewayAccount, answer: Probe) -> tuple[bool, str]:
 
 def _refusals(account: GatewayAccount, answer: Probe) -> tuple[bool, str]:
     """Report how the gateway refuses a request, by a query with an invalid signature."""
-    if answer.term == "accepted":
+    if answer.meaning == "accepted":
         return False, (
             "a query with nobody's signature was answered: whoever knows the account's numbers can "
             "read it; inform the gateway"
@@ -438,7 +438,7 @@ async def _named_orders(
     checks += _refunds(account, [row for row in rows if row["order_no"] in refunded])
     if unknown:
         sentence = f"the gateway shows no payment of {', '.join(unknown)}"
-        sentence += f" ({answer.message})" if answer.term != "accepted" else ""
+        sentence += f" ({answer.message})" if answer.meaning != "accepted" else ""
         checks.append(Check("named orders", ok=False, sentence=sentence))
     return checks
 

@@ -77,12 +77,11 @@ class Expired:
     """What stays though it is older, and what an earlier call left, each as a sentence."""
 
     def __str__(self) -> str:
-        terms = f"{self.kind}, kept {self.days} days: {self.count} older"
+        sentence = f"{self.kind}, kept {self.days} days: {self.count} older"
         if self.oldest is None:
-            return terms
-        return (
-            f"{terms} ({self.size_bytes / 1024**2:.1f} MiB, the oldest of {self.oldest:%Y-%m-%d})"
-        )
+            return sentence
+        mebibytes = self.size_bytes / 1024**2
+        return f"{sentence} ({mebibytes:.1f} MiB, the oldest of {self.oldest:%Y-%m-%d})"
 
 
 def housekeeping(

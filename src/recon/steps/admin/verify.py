@@ -298,7 +298,7 @@ SENT = tuple(
 def unendorsed(connection: Connection, *, environment: Environment) -> list[str]:
     """Return what the tables record without endorsement, up to PROBLEMS_MAX of each kind."""
     desk = environment.desk
-    terms = Endorsed(desk)
+    endorsed = Endorsed(desk)
     decided = (
         (Kind.DECISION, each, {"verdict": verdict}, f"instruction {each} counts as {of_it}")
         for each, verdict in case_rows.decided_by_people(connection)
@@ -310,8 +310,8 @@ def unendorsed(connection: Connection, *, environment: Environment) -> list[str]
     )
     kinds: tuple[Iterable[str], ...] = (
         filter(None, [lost_endorsement(environment.desk, store=environment.store)]),
-        terms.broken(connection),
-        terms.row_problems(connection, states=SENT),
+        endorsed.broken(connection),
+        endorsed.row_problems(connection, states=SENT),
         filter(None, [start_problem(connection, desk)]),
         unendorsed_restores(connection, desk),
         unendorsed_files(connection, desk),

@@ -160,12 +160,12 @@ def shown_sources(night: SealedNight) -> ShownSources:
     if ledger is not None:
         fees = () if lines is None else _FEES
         ledger = _rows_of_shared_keys(night, "ledger", key="entry_id", types=fees)
-    terms = [{"answer": term, "line": 0} for term in _answer_texts(night)]
+    answers = [{"answer": each, "line": 0} for each in _answer_texts(night)]
     shown = replace(
         small,
         orders=_rows_of_shared_keys(night, "orders", key="order_no"),
         ledger=ledger,
-        gateway=frame_of(terms, columns=GATEWAY_COLUMNS),
+        gateway=frame_of(answers, columns=GATEWAY_COLUMNS),
         settlement=None if lines is None else _summed(night, of=lines),
     )
     vanished = frame_of((), columns=VANISHED_COLUMNS) if previous is None else previous.vanished
@@ -214,8 +214,8 @@ def _rows_of_shared_keys(
         hashes.append(hashes_of(keys))
         of_type = np.zeros(len(rows), np.bool_)
         if types:
-            terms = rows["entry_type"].cast(pa.string())
-            of_type = np.asarray(pc.is_in(terms, value_set=pa.array(types)), np.bool_)
+            entry_type = rows["entry_type"].cast(pa.string())
+            of_type = np.asarray(pc.is_in(entry_type, value_set=pa.array(types)), np.bool_)
         chosen.append(of_type)
     each = np.concatenate(hashes)
     ordered = np.sort(each)
@@ -232,12 +232,12 @@ def _rows_of_shared_keys(
 
 def _answer_texts(night: SealedNight) -> list[str]:
     """Return the kinds of answers compared; reading stops at the first usable one."""
-    terms: set[str] = set()
+    answers: set[str] = set()
     for rows in night.batches(ANSWERS, columns=["answer"]):
-        terms.update(pc.unique(rows["answer"].cast(pa.string())).to_pylist())
-        if terms - {KeyAnswer.FAILED.value}:
+        answers.update(pc.unique(rows["answer"].cast(pa.string())).to_pylist())
+        if answers - {KeyAnswer.FAILED.value}:
             break
-    return sorted(terms)
+    return sorted(answers)
 
 
 def _ledger_steps(steps: pa.Table) -> LedgerSteps:
@@ -751,11 +751,11 @@ def risk_reported(observations: Iterable[Mapping[Any, Any]]) -> dict[str, str]:
     Args:
         observations: Payments that answers showed.
     """
-    terms: dict[str, str] = {}
+    sentences: dict[str, str] = {}
     for row in sorted(observations, key=lambda row: row["queried_at"]):
         if sentence := _sentence(json.loads(row["detail"]).get("risk", {})):
-            terms[row["transaction_id"]] = sentence
-    return terms
+            sentences[row["transaction_id"]] = sentence
+    return sentences
 
 
 def _sentence(risk: Mapping[str, Any]) -> str:

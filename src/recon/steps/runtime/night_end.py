@@ -60,12 +60,12 @@ class Undone:
     @property
     def sentence(self) -> str:
         """Counts, sums and what to do; "" for nothing."""
-        terms = []
+        sentences = []
         if self.doubtful.count:
-            terms.append(f"In doubt: {self.doubtful.as_text}. {DOUBT_NEXT}")
+            sentences.append(f"In doubt: {self.doubtful.as_text}. {DOUBT_NEXT}")
         if self.stopped:
-            terms.append(f"{replace(self.stopped, not_sent=self.unsent.as_text)} {STOP_NEXT}")
-        return " ".join(terms)
+            sentences.append(f"{replace(self.stopped, not_sent=self.unsent.as_text)} {STOP_NEXT}")
+        return " ".join(sentences)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +85,10 @@ class NightEnd:
     @property
     def sentence(self) -> str:
         """Why it ended so and what to do; "" where the verdict alone suffices."""
-        terms = [self.undone.sentence]
+        sentences = [self.undone.sentence]
         if self.missing:
-            terms.append(f"Missing: {self.missing}. {INCOMPLETE_NEXT}")
-        return " ".join(filter(None, terms))
+            sentences.append(f"Missing: {self.missing}. {INCOMPLETE_NEXT}")
+        return " ".join(filter(None, sentences))
 
     @property
     def figures(self) -> dict[str, int | str]:
@@ -96,7 +96,7 @@ class NightEnd:
         return {
             "end": self.kind.value,
             "exit_code": self.kind.exit_code,
-            "told": self.sentence,
+            "why": self.sentence,
             "in_doubt": self.undone.doubtful.count,
             "in_doubt_money": sums_text(self.undone.doubtful.sums),
             "not_sent": self.undone.unsent.count,
