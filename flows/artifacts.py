@@ -29,7 +29,7 @@ from prefect.exceptions import PrefectHTTPStatusError
 from recon.config.settings import load_file_settings
 from recon.instructions.approval import sums_text
 from recon.model.nights import NightRequest, StepSummary
-from recon.model.step_progress import StepProgress, heard_by
+from recon.model.step_progress import StepProgress, reported_to
 from recon.model.terms import ControlTotal
 from recon.notify.night_log import PacedLines, since_start
 from recon.steps.approvals.people import attention, attention_lines
@@ -65,7 +65,7 @@ class NightBar:
         self._lines = PacedLines(echo, elapsed=since_start)
         self._lines.begin(steps[0])
 
-    def hear(self, step_progress: StepProgress) -> None:
+    def follow(self, step_progress: StepProgress) -> None:
         """Store the progress of the running step; never waits for Prefect."""
         self._newest = step_progress
         self._lines(step_progress)
@@ -101,7 +101,7 @@ def night_bar(steps: Sequence[str], *, publish: Publish) -> Iterator[Callable[[s
     follower = threading.Thread(target=copy_context().run, args=(follow,), daemon=True)
     follower.start()
     try:
-        with heard_by(bar.hear):
+        with reported_to(bar.follow):
             yield bar.step_done
     finally:
         ended.set()

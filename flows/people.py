@@ -491,10 +491,10 @@ allow_sending = form(
 class ReturnedWorkbook(acts.ImportAnswers):
     """One that lies where returned workbooks may lie."""
 
-    def seen(self, context: ActContext, show: acts.Show) -> Self:
+    def completed(self, context: ActContext, show: acts.Show) -> Self:
         """Read the file, if it is in an allowed folder, with its bytes."""
         path = returned_path(self.workbook or Path(), settings=context.environment.settings)
-        return super(ReturnedWorkbook, self.model_copy(update={"workbook": path})).seen(
+        return super(ReturnedWorkbook, self.model_copy(update={"workbook": path})).completed(
             context, show
         )
 

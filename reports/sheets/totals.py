@@ -21,7 +21,7 @@ from recon.matching.frames.grouping import Ints, amounts_of, total
 from recon.model.errors import OutputError
 from recon.model.figures import MATCHES, MatchedRows, NightFigures
 from recon.model.money import Money
-from recon.model.step_progress import on_the_way
+from recon.model.step_progress import with_progress
 from recon.model.terms import InstructionKind, InstructionState
 from reports.drawing.blocks import Column, Listing, Sheet, rows_of
 
@@ -187,7 +187,7 @@ def _matched(figures: NightFigures) -> Summed:
     """Sum all matches in one pass, then take the rows that the sheet shows."""
     matched = figures.matches
     sums: defaultdict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
-    for batch in on_the_way(matched.batches(), "matches added up", of=matched.count):
+    for batch in with_progress(matched.batches(), "matches added up", of=matched.count):
         for group, amounts in sums_by(batch, by=MATCHED_BY, of=AMOUNT_NAMES).items():
             sums[group].update(amounts)
     is_cut = matched.count > figures.matched_rows_max

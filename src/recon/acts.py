@@ -1,10 +1,10 @@
-"""What people say: one model for each act, with its fields, their help and their checks.
+"""What people decide: one model for each act, with its fields, their help and their checks.
 
 The commands (`recon.cli`) and the forms (`flows`) are made of these models and call `perform`, and
-nothing else. An act is shown to the person, then their code is asked, then the desk hears it: it
-proves who speaks, notes and signs the word. Where a desk has a process of its own
-(`RECON_DESK_SOCKET`) the word goes to its socket, else it is heard here: the same functions either
-way.
+nothing else. An act is shown to the person, then their code is asked for, then the desk carries it
+out: it proves who they are, then stores and signs the decision. Where a desk has a process of its
+own (`RECON_DESK_SOCKET`) the act goes to its socket, else it is carried out here, by the same
+functions.
 """
 
 import base64
@@ -97,13 +97,13 @@ Show = Callable[[str], None]
 
 
 class Done(BaseModel):
-    """What became of a word, as the desk replies."""
+    """The result of an act, as the desk replies."""
 
     model_config = ConfigDict(frozen=True)
 
     sentence: str
     ending: str = "Noted"
-    """The same in a word or two: the state of a run in Prefect."""
+    """The same in one or two words: the state of a run in Prefect."""
     exit_code: int = 0
     """Of its command."""
     warnings: tuple[str, ...] = ()
@@ -135,14 +135,14 @@ DrawingsOf = Callable[[], Drawings]
 
 @dataclass(frozen=True, slots=True)
 class ActContext:
-    """The process that speaks or hears."""
+    """The process in which an act is performed or carried out."""
 
     environment: Environment
     drawings: DrawingsOf
 
 
 class Act(BaseModel):
-    """What one person says. Its text is the help of its command."""
+    """An act of one person. Its text is the help of its command."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -150,26 +150,26 @@ class Act(BaseModel):
     about: ClassVar[str] = ""
     """The field that a command takes as its argument."""
     moves_money: ClassVar[bool] = True
-    """Else, at a sandbox where nobody is declared, anybody says it."""
+    """Else anybody may do it at a sandbox where nobody is declared."""
     decision_fields: ClassVar[tuple[str, ...]] = ()
-    """Where its command only shows something unless one of these fields is given (`shown`)."""
+    """The field by which one takes back one's own decision while it waits for a second person's."""
     waits_by: ClassVar[str] = ""
-    """The field by which one takes back one's own word while it waits for somebody else's."""
+    """The field by which one takes back one's own decision while it waits for another person's."""
 
     @classmethod
-    def shown(cls, _given: Mapping[str, Any], _context: ActContext, _show: Show) -> None:
-        """What people look at before they say it."""
+    def show_subject(cls, _given: Mapping[str, Any], _context: ActContext, _show: Show) -> None:
+        """Show what people look at before they decide."""
 
-    def seen(self, _context: ActContext, _show: Show) -> Self:
-        """What is said, completed and shown to the person before their code is asked."""
+    def completed(self, _context: ActContext, _show: Show) -> Self:
+        """The act with what was left out, shown to the person before their code is asked for."""
         return self
 
-    def heard(self, _person: Person, _drawings: DrawingsOf) -> Done:
-        """What the desk does with it."""
+    def carry_out(self, _person: Person, _drawings: DrawingsOf) -> Done:
+        """Carry it out, in the desk."""
         raise NotImplementedError
 
-    def after(self, _done: Done, _context: ActContext) -> Iterator[str]:
-        """What the person's own process does when it was heard; a sentence for each."""
+    def follow_up(self, _done: Done, _context: ActContext) -> Iterator[str]:
+        """What the person's own process does afterwards; a sentence for each step."""
         yield from ()
 
 
@@ -179,7 +179,7 @@ class AboutAccount(Act):
     merchant_id: Merchant = ""
     account_id: Account = ""
 
-    def seen(self, context: ActContext, _show: Show) -> Self:
+    def completed(self, context: ActContext, _show: Show) -> Self:
         """With its account, which may be left out where one is declared."""
         merchant, account = one_account(
             context.environment.settings, merchant=self.merchant_id, account=self.account_id
@@ -221,7 +221,7 @@ class Approve(Act):
     ] = None
 
     @classmethod
-    def shown(cls, given: Mapping[str, Any], context: ActContext, show: Show) -> None:
+    def show_subject(cls, given: Mapping[str, Any], context: ActContext, show: Show) -> None:
         """The list that waits: what deserves a second look, and its digest."""
         only = Narrowing(
             given.get("merchant_id", ""),
@@ -233,8 +233,8 @@ class Approve(Act):
         for line in write_offs_waiting(context.environment):
             show(line)
 
-    def heard(self, person: Person, _drawings: DrawingsOf) -> Done:
-        """Note the yes."""
+    def carry_out(self, person: Person, _drawings: DrawingsOf) -> Done:
+        """Store the approval."""
         if bool(self.list_digest) == (self.write_off is not None):
             msg = "name the list that you looked at (--list), or one write-off (--write-off)"
             raise UsageError(msg)
@@ -305,8 +305,8 @@ class RejectInstructions(Act):
     ] = ""
     reason: Reason
 
-    def heard(self, person: Person, _drawings: DrawingsOf) -> Done:
-        """Note the no of one person, which is enough."""
+    def carry_out(self, person: Person, _drawings: DrawingsOf) -> Done:
+        """Store the rejection of one person, which is enough."""
         ids: Sequence[str] = self.instructions
         if self.list_digest:
             wanted = approve.waiting(person.environment).wanted
@@ -332,13 +332,13 @@ class TakeBack(Act):
     subject: Text
     """A list's digest, an instruction, a run, or one of `OVERRIDES`."""
 
-    def heard(self, person: Person, _drawings: DrawingsOf) -> Done:
-        """Forget the word."""
+    def carry_out(self, person: Person, _drawings: DrawingsOf) -> Done:
+        """Delete the decision."""
         what = verdicts.decisions_taken_back(self.subject, person=person)
         sentence = f"Taken back: {what}. It counts for nothing; somebody may say it anew."
         return Done(sentence=sentence, ending="Taken back")
 
-    def after(self, _done: Done, context: ActContext) -> Iterator[str]:
+    def follow_up(self, _done: Done, context: ActContext) -> Iterator[str]:
         """No copy of a workbook names them any more."""
         path, _ = file_to_sign(self.subject, environment=context.environment)
         for copy in context.drawings().remove_copies(Path(path)) if path else ():
@@ -348,7 +348,7 @@ class TakeBack(Act):
 class Resolve(Act):
     """Decide a doubt that evidence cannot decide; two people say the same, one an approver.
 
-    Your word replaces only your own earlier one; that somebody says the opposite is told.
+    Yours replaces only your own earlier decision; you are told of an opposite one.
     """
 
     act: ClassVar[str] = "resolve"
@@ -362,8 +362,8 @@ class Resolve(Act):
         Field(description="The message of the gateway's that you go by, as `status` names it."),
     ] = ""
 
-    def heard(self, person: Person, _drawings: DrawingsOf) -> Done:
-        """Note the verdict."""
+    def carry_out(self, person: Person, _drawings: DrawingsOf) -> Done:
+        """Store the verdict."""
         decision = verdicts.resolve(
             self.instruction,
             verdict=self.verdict,
@@ -386,11 +386,11 @@ OVERRIDES = {
     CLOSED: "close-month",
     REOPENED: "reopen-month",
 }
-"""What is no list, instruction or run -> by which one takes back one's word about it."""
+"""What is no list, instruction or run -> the subject by which a decision on it is taken back."""
 
 
 def subject_of(decision: str) -> str:
-    """By what one takes back one's word about this: a list, an instruction, a run, or a hold."""
+    """The subject by which a decision on a list, an instruction, a run or a hold is taken back."""
     return OVERRIDES.get(SPILL_FILE if _is_path(decision) else decision, decision)
 
 
@@ -419,7 +419,7 @@ class ReleaseHold(Act):
     ]
     reason: Annotated[StoredText, Field(description="Why it may go on; kept in the history.")]
 
-    def seen(self, context: ActContext, _show: Show) -> Self:
+    def completed(self, context: ActContext, _show: Show) -> Self:
         """The whole path of the file, or the run."""
         if self.hold in OVERRIDES:
             return self
@@ -428,8 +428,8 @@ class ReleaseHold(Act):
         with context.environment.store.reading() as connection:
             return self.model_copy(update={"hold": run_named(connection, self.hold).run_id})
 
-    def heard(self, person: Person, _drawings: DrawingsOf) -> Done:
-        """Note one of the two words."""
+    def carry_out(self, person: Person, _drawings: DrawingsOf) -> Done:
+        """Store one of the two decisions."""
         reason, environment = self.reason, person.environment
         if self.hold == SENDING:
             if gate.allow_sending(person=person, reason=reason, environment=environment):
@@ -463,8 +463,8 @@ class DismissRow(Act):
     row: Annotated[int, Field(ge=1, description="Its number in `recon order-file check`.")]
     reason: Reason
 
-    def heard(self, person: Person, _drawings: DrawingsOf) -> Done:
-        """Note it."""
+    def carry_out(self, person: Person, _drawings: DrawingsOf) -> Done:
+        """Store it."""
         reject = order_files.dismiss_row(self.row, person=person, why=self.reason)
         which = f"{reject.source} line {reject.line}"
         return Done(sentence=f"Noted: {which} stands for no order from the next night on.")
@@ -490,8 +490,8 @@ class ReadAgain(AboutFile):
 
     act: ClassVar[str] = "read-again"
 
-    def heard(self, person: Person, _drawings: DrawingsOf) -> Done:
-        """Note it."""
+    def carry_out(self, person: Person, _drawings: DrawingsOf) -> Done:
+        """Store it."""
         file_decisions.read_again(
             self.file, account=self.account, person=person, reason=self.reason
         )
@@ -509,8 +509,8 @@ class DismissFile(AboutFile):
 
     act: ClassVar[str] = "dismiss-file"
 
-    def heard(self, person: Person, _drawings: DrawingsOf) -> Done:
-        """Note it."""
+    def carry_out(self, person: Person, _drawings: DrawingsOf) -> Done:
+        """Store it."""
         gone = file_decisions.dismiss(
             self.file, account=self.account, person=person, reason=self.reason
         )
@@ -538,7 +538,7 @@ class ImportAnswers(Act):
     content: str = ""
 
     @classmethod
-    def shown(cls, given: Mapping[str, Any], context: ActContext, show: Show) -> None:
+    def show_subject(cls, given: Mapping[str, Any], context: ActContext, show: Show) -> None:
         """Each answer beside its break."""
         path, form = _workbook_of(given.get("workbook")), context.drawings().form
         done, rows = returned_answers.listed(path, form=form, environment=context.environment)
@@ -550,13 +550,13 @@ class ImportAnswers(Act):
         if rows:
             show(f"Each beside its break? recon import-resolutions {path} --as NAME --yes")
 
-    def seen(self, _context: ActContext, _show: Show) -> Self:
+    def completed(self, _context: ActContext, _show: Show) -> Self:
         """With the file's bytes: the desk may not read whoever's file it is."""
         path = _workbook_of(self.workbook)
         content = base64.b64encode(path.read_bytes()).decode()
         return self.model_copy(update={"file_name": path.name, "content": content})
 
-    def heard(self, person: Person, drawings: DrawingsOf) -> Done:
+    def carry_out(self, person: Person, drawings: DrawingsOf) -> Done:
         """Read it in a folder of the desk's own."""
         name = Path(self.file_name).name[:FILE_NAME_CHARACTERS_MAX]
         try:
@@ -577,7 +577,7 @@ class ImportAnswers(Act):
             answers=done,
         )
 
-    def after(self, done: Done, context: ActContext) -> Iterator[str]:
+    def follow_up(self, done: Done, context: ActContext) -> Iterator[str]:
         """The result beside the workbook; and the delivered one again where it holds them."""
         answers, drawings = done.answers, context.drawings()
         if answers is None:
@@ -609,7 +609,7 @@ def _workbook_of(path: Path | None) -> Path:
 class SignOff(Act):
     """Sign a night's workbook; refused while a high break has no owner and comment.
 
-    What is signed is said before the code is asked, and a file that is swapped then is refused. A
+    What is signed is shown before the code is asked for; a file swapped after that is refused. A
     copy beside the workbook, called -reviewed (or -awaits-review) and then -approved, says who
     signed which file.
     """
@@ -627,7 +627,7 @@ class SignOff(Act):
         ),
     ] = ""
 
-    def seen(self, context: ActContext, show: Show) -> Self:
+    def completed(self, context: ActContext, show: Show) -> Self:
         """The file and its hash, so that one that is swapped meanwhile is refused."""
         with context.environment.store.reading() as connection:
             run_id = run_named(connection, self.run_id).run_id
@@ -638,8 +638,8 @@ class SignOff(Act):
             show(f"To sign: {path}, SHA-256 {digest}")
         return self.model_copy(update={"run_id": run_id, "workbook_sha256": digest})
 
-    def heard(self, person: Person, drawings: DrawingsOf) -> Done:
-        """Note the signature."""
+    def carry_out(self, person: Person, drawings: DrawingsOf) -> Done:
+        """Store the signature."""
         night = sign(
             NightToSign(self.run_id, self.role, self.workbook_sha256),
             person=person,
@@ -649,7 +649,7 @@ class SignOff(Act):
         sentence = f"{which}: {night.status} ({night.run_id}), {night.signed_text}."
         return Done(sentence=sentence, ending="Signed", night=night)
 
-    def after(self, done: Done, context: ActContext) -> Iterator[str]:
+    def follow_up(self, done: Done, context: ActContext) -> Iterator[str]:
         """The copy that says who signed."""
         night, environment = done.night, context.environment
         if night is not None:
@@ -683,8 +683,8 @@ class SignClose(AboutMonth):
         Digest, Field(description="Of what you looked at, as shown, its first 16 digits or all.")
     ]
 
-    def heard(self, person: Person, drawings: DrawingsOf) -> Done:
-        """Note the signature, or close the month."""
+    def carry_out(self, person: Person, drawings: DrawingsOf) -> Done:
+        """Store the signature, or close the month."""
         environment = person.environment
         environment.settings.account(self.merchant_id, account_id=self.account_id)
         wanted = MonthToSign(self.business_month, self.account, self.role, self.digest)
@@ -713,9 +713,9 @@ class ReopenMonth(AboutMonth):
     act: ClassVar[str] = "reopen-month"
     reason: Reason
 
-    def seen(self, context: ActContext, show: Show) -> Self:
+    def completed(self, context: ActContext, show: Show) -> Self:
         """What would move; a folder that cannot be read keeps nobody from opening the month."""
-        named = super().seen(context, show)
+        named = super().completed(context, show)
         which = f"{self.month} of {'/'.join(named.account)}"
         try:
             view = closed_view(
@@ -732,8 +732,8 @@ class ReopenMonth(AboutMonth):
             show(line)
         return named
 
-    def heard(self, person: Person, _drawings: DrawingsOf) -> Done:
-        """Note one of the two words."""
+    def carry_out(self, person: Person, _drawings: DrawingsOf) -> Done:
+        """Store one of the two decisions."""
         environment = person.environment
         environment.settings.account(self.merchant_id, account_id=self.account_id)
         decision = reopen_month(
@@ -791,14 +791,14 @@ class Withdraw(OneName):
         return Done(sentence=sentence, ending="Withdrawn")
 
 
-HEARD: Mapping[str, type[Act]] = {
+DESK_ACTS: Mapping[str, type[Act]] = {
     each.act: each
     for each in (
         *(Approve, RejectInstructions, TakeBack, Resolve, ReleaseHold, DismissRow, ReadAgain),
         *(DismissFile, ImportAnswers, SignOff, SignClose, ReopenMonth),
     )
 }
-"""What the desk hears, by its name on the socket."""
+"""The acts that the desk carries out, by their names on the socket."""
 
 AnAct = TypeVar("AnAct", bound=Act)
 
@@ -820,36 +820,36 @@ def act_of(model: type[AnAct], fields: Mapping[str, Any]) -> AnAct:
 def perform(
     act: Act, *, name: str, code: Callable[[], SecretStr | None], context: ActContext, show: Show
 ) -> Done:
-    """One person's word from its beginning to its end; what became of it.
+    """Perform an act of one person from its beginning to its end; returns the result.
 
     Args:
-        act: what is said.
-        name: who says it, by their short name.
-        code: asked for when the person has seen what it is about.
+        act: the act.
+        name: the person's short name.
+        code: called when the person has seen what it is about.
         context: this process.
-        show: takes what it is about, then what became of it.
+        show: takes what it is about, then the result.
 
     Raises:
-        ReconError: the desk refuses, in its words.
+        ReconError: the desk refuses; with its message.
     """
     if not name.strip():
         msg = "say who you are (--as); nothing was changed"
         raise UsageError(msg)
-    act = act.seen(context, show)
+    act = act.completed(context, show)
     done = submit(act, who=(name, code()), context=context)
     show(done.sentence)
     after = []
-    for sentence in act.after(done, context):
+    for sentence in act.follow_up(done, context):
         show(sentence)
         after.append(sentence)
     return done.model_copy(update={"after": tuple(after)})
 
 
 def submit(act: Act, *, who: tuple[str, SecretStr | None], context: ActContext) -> Done:
-    """One person's word, to the desk's socket where there is one.
+    """Have an act carried out: by the desk's socket where there is one, else here.
 
     Raises:
-        ReconError: the desk refuses, in its words.
+        ReconError: the desk refuses; with its message.
     """
     name, code = who
     if isinstance(act, OneName):
@@ -863,18 +863,18 @@ def submit(act: Act, *, who: tuple[str, SecretStr | None], context: ActContext) 
     if given(variables, SOCKET):
         return Done.model_validate(ask_desk(Path(variables[SOCKET]), act.act, body=body))
     with the_desk(context.environment):
-        return hear(act.act, body, origin="", context=context)
+        return carry_out(act.act, body, origin="", context=context)
 
 
-def hear(act: str, body: Mapping[str, Any], *, origin: str, context: ActContext) -> Done:
-    """What the desk does with a word: proves who speaks, then notes and signs it.
+def carry_out(act: str, body: Mapping[str, Any], *, origin: str, context: ActContext) -> Done:
+    """Carry out an act in the desk: prove who the person is, then store and sign the decision.
 
     Raises:
-        ReconError: what a step refuses; or a word that is none.
+        ReconError: what a step refuses; or an unknown act.
     """
-    model = HEARD.get(act)
+    model = DESK_ACTS.get(act)
     if model is None:
-        msg = f"the desk knows no decision {act[:40]!r} (known: {', '.join(sorted(HEARD))})"
+        msg = f"the desk knows no decision {act[:40]!r} (known: {', '.join(sorted(DESK_ACTS))})"
         raise UsageError(msg)
     environment = context.environment
     refuse_open_files(environment)
@@ -885,7 +885,7 @@ def hear(act: str, body: Mapping[str, Any], *, origin: str, context: ActContext)
     person = prove(
         name, code=SecretStr(code) if code else None, environment=environment, origin=origin
     )
-    done = act_of(model, fields).heard(person, context.drawings)
+    done = act_of(model, fields).carry_out(person, context.drawings)
     remember(environment)
     if person.before:
         tried = f"{person.before}: if that was not you, inform whoever runs this installation."

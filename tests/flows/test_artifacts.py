@@ -25,7 +25,7 @@ from flows.artifacts import (
 )
 from recon.matching.breaks.result import BREAK_COLUMNS
 from recon.model.nights import Mode, NightRequest, StepSummary
-from recon.model.step_progress import StepProgress, Way
+from recon.model.step_progress import StepProgress, WorkProgress
 from recon.model.terms import ControlTotal, End
 from recon.store.schema import run
 from tests.conftest import migrated, sqlite_url  # noqa: F401 - fixtures
@@ -289,11 +289,11 @@ def test_rows_of_a_step_are_a_part_of_the_whole_night():
         ["ingest", "settle", "reconcile", "report"], publish=lambda *word: shown.append(word)
     )
     bar.step_done("3 order files.")
-    bar.hear(sent(400))
-    bar.hear(sent(500))
+    bar.follow(sent(400))
+    bar.follow(sent(500))
     bar.show()
     bar.show()
-    bar.hear(sent(1_000))
+    bar.follow(sent(1_000))
     bar.step_done("1000 sent in 20 batches.")
     bar.show()
 
@@ -315,7 +315,7 @@ def test_what_a_step_tells_reaches_prefect_while_it_works(monkeypatch):
             came.set()
 
     with night_bar(["query"], publish=publish):
-        Way("orders asked", of=200).more(200)
+        WorkProgress("orders asked", of=200).advance(200)
         assert came.wait(10)
 
     assert shown[-1] == "query: 200 of 200 orders asked"
@@ -330,12 +330,12 @@ def test_a_step_never_waits_for_prefect():
         assert answered.wait(60)
 
     bar = NightBar(["settle"], publish=hang)
-    bar.hear(sent(1))
+    bar.follow(sent(1))
     follower = threading.Thread(target=bar.show)
     follower.start()
     assert asked.wait(10)
     for done in range(2, 1_000):
-        bar.hear(sent(done))
+        bar.follow(sent(done))
     still_asking = follower.is_alive()
     answered.set()
     follower.join()

@@ -55,6 +55,7 @@ def folder():
         folder.chmod(0o755)
         config = folder / "demo" / "config"
         config.mkdir(parents=True)
+        (folder / "demo").chmod(0o755)  # a command in this process may have set its umask
         (config / "merchants.toml").write_text(
             f'[accounts."{ACCOUNT}"]\ninbox = "/inbox"\nreports = "/reports"\n'
         )

@@ -19,7 +19,7 @@ from recon.config.keys import storage_keys
 from recon.config.night_archive import ArchiveSettings
 from recon.model.durable import flush_folder
 from recon.model.errors import ArchiveError
-from recon.model.step_progress import Way
+from recon.model.step_progress import WorkProgress
 from recon.privacy.own_files import folder_for_now, for_group, for_owner, make_folder, open_unlinked
 
 MAKE_WRITABLE = (
@@ -274,8 +274,10 @@ class RetryDeadline:
                 if self._left <= 0:
                     msg = f"{_why(error)}; it was waited for {self._seconds:.0f} s in all"
                     raise OSError(error.errno, msg) from error
-            waited = Way(f"seconds waited for the archive {shown}", of=round(self._seconds))
-            waited.came_to(round(self._seconds - self._left))
+            waited = WorkProgress(
+                f"seconds waited for the archive {shown}", of=round(self._seconds)
+            )
+            waited.advance_to(round(self._seconds - self._left))
             self._pause(wait)
             wait = min(2 * wait, LONGEST_WAIT_SECONDS)
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from recon.model.step_progress import StepProgress, heard_by
+from recon.model.step_progress import StepProgress, reported_to
 from recon.notify.night_log import PacedLines, since_start
 from recon.privacy.shown_text import for_people, printable
 
@@ -75,7 +75,7 @@ def _written(steps: Sequence[str], *, elapsed: Callable[[], timedelta]) -> Itera
         echo_or_lose(sentence)
         lines.begin(next(waiting, ""))
 
-    with heard_by(lines):
+    with reported_to(lines):
         yield report
     if lost:
         echo(f"{len(lost)} lines of progress are lost: stderr could not be written.")
@@ -100,7 +100,7 @@ def _drawn(steps: Sequence[str]) -> Iterator[Echo]:
         def follow(step_progress: StepProgress) -> None:
             status.update(Text(for_people(f"{step}: {step_progress}")))
 
-        with heard_by(follow):
+        with reported_to(follow):
             yield report
 
 

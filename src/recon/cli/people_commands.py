@@ -37,7 +37,7 @@ Code = Annotated[
 
 
 def code_of(name: str, *, code: str, environment: "Environment") -> "SecretStr | None":
-    """The code of whoever speaks; asked for when one is needed and a terminal is there.
+    """The one-time code; asked for when one is needed and there is a terminal.
 
     Raises:
         UsageError: the input has none.
@@ -82,7 +82,7 @@ def _needs(name: str, *, environment: "Environment") -> bool:
 
 NAME_HELP = "Your short name in approvers.toml."
 TAKE_BACK = typer.Option(
-    "--take-back", help="Instead: take back your own word while it waits for a second person."
+    "--take-back", help="Instead: take back your own decision while it waits for another person."
 )
 WARNINGS_SHOWN_MAX = 10
 """Lines on the terminal; the result workbook has them all."""
@@ -108,7 +108,7 @@ class ActGroup(TyperGroup):
 
 
 def act(models: str, sentence: str) -> Callable[[], None]:
-    """What stands for the command of some acts until it is called; the help lists its sentence."""
+    """A placeholder for a command of acts until it is called; the help lists its sentence."""
 
     def later() -> None:
         raise NotImplementedError
@@ -215,7 +215,7 @@ def _parameters(
 def perform(
     model: "type[Act]", fields: Mapping[str, Any], *, name: str, code: str
 ) -> "Done | None":
-    """Say something at the desk, and tell what became of it; None where it was only shown.
+    """Perform an act and show its result; None where its subject was only shown.
 
     Raises:
         typer.Exit: it ends with another code than 0.
@@ -229,7 +229,7 @@ def perform(
         refuse_typed(code, environment=environment)
         context = acts.ActContext(environment, drawings)
         if decision is None:
-            model.shown(fields, context, echo)
+            model.show_subject(fields, context, echo)
             return None
         asked = partial(code_of, name, code=code, environment=environment)
         done = acts.perform(decision, name=name, code=asked, context=context, show=echo)

@@ -216,7 +216,7 @@ def serve(
     the gateway reports and keeps it as evidence.
     """
     if what == "desk":
-        _hear_people(socket, restored=restored)
+        _serve_desk(socket, restored=restored)
     elif what == "signer":
         if rules is None:
             msg = "name the signer's own file (--rules)"
@@ -228,8 +228,8 @@ def serve(
         _receive_notifications(host, port=port)
 
 
-def _hear_people(socket: Path | None, *, restored: bool) -> None:
-    from recon.acts import ActContext, hear
+def _serve_desk(socket: Path | None, *, restored: bool) -> None:
+    from recon.acts import ActContext, carry_out
     from recon.desk.held_keys import PRIVATE, SOCKET
     from recon.desk.server import serve_until_ended
     from recon.model.errors import ConfigurationError
@@ -260,13 +260,14 @@ def _hear_people(socket: Path | None, *, restored: bool) -> None:
             context = ActContext(environment, drawings)
             drawings()
 
-            def heard(act: str, body: Mapping[str, Any], origin: str) -> Mapping[str, Any]:
+            def carried_out(act: str, body: Mapping[str, Any], origin: str) -> Mapping[str, Any]:
                 go_on()
-                return hear(act, body, origin=origin, context=context).model_dump(mode="json")
+                done = carry_out(act, body, origin=origin, context=context)
+                return done.model_dump(mode="json")
 
             serve_until_ended(
                 path,
-                hear=heard,
+                carry_out=carried_out,
                 ready=lambda at: echo(
                     f"The desk takes decisions at {at}; its key is {environment.desk.name}."
                 ),

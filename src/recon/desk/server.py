@@ -78,7 +78,7 @@ CREDENTIALS = "3i"
 """Format of the kernel's credentials of a peer: process, user, group."""
 UNEXPECTED = "the desk met an error of its own; its log says which; nothing is known to be done"
 
-Hear = Callable[[str, Mapping[str, Any], str], Mapping[str, Any]]
+CarryOut = Callable[[str, Mapping[str, Any], str], Mapping[str, Any]]
 """`(act, body, origin) -> reply`; the caller receives a ReconError as an error reply."""
 
 
@@ -95,7 +95,7 @@ class _Known(Impatient):
         self.client = (f"login {user}", 0)
 
 
-def serve_until_ended(path: Path, *, hear: Hear, ready: Callable[[str], None]) -> None:
+def serve_until_ended(path: Path, *, carry_out: CarryOut, ready: Callable[[str], None]) -> None:
     """Serve requests until SIGINT or SIGTERM; `ready` is called once the socket exists.
 
     Raises:
@@ -103,13 +103,13 @@ def serve_until_ended(path: Path, *, hear: Hear, ready: Callable[[str], None]) -
     """
     with listening(path) as listener:
         ready(str(path))
-        config = server_config(desk_app(hear), http=_Known)
+        config = server_config(desk_app(carry_out), http=_Known)
         OrderlyServer(config).run(sockets=[listener])
     path.unlink(missing_ok=True)
 
 
-def desk_app(hear: Hear) -> Starlette:
-    """Return the web application around `hear`: `POST /<act>` with a JSON object."""
+def desk_app(carry_out: CarryOut) -> Starlette:
+    """Return the web application around `carry_out`: `POST /<act>` with a JSON object."""
     bodies = Bodies(BODY_BYTES_MAX)
 
     async def answer_of(request: Request) -> JSONResponse:
@@ -122,7 +122,7 @@ def desk_app(hear: Hear) -> Starlette:
             return _refused("the request is no JSON object, or too large")
         origin = request.client.host if request.client else ""
         try:
-            reply = await run_in_threadpool(hear, request.path_params["act"], body, origin)
+            reply = await run_in_threadpool(carry_out, request.path_params["act"], body, origin)
         except ReconError as error:
             return _refused(str(error), kind=type(error).__name__)
         except Exception:  # noqa: BLE001 - no text of a foreign error leaves the desk

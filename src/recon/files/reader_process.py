@@ -45,7 +45,7 @@ from recon.model.errors import (
     SourceUnreadableError,
     UsageError,
 )
-from recon.model.step_progress import Way
+from recon.model.step_progress import WorkProgress
 from recon.privacy.own_files import advise_kernel
 from recon.privacy.own_processes import OwnProcess
 from recon.privacy.shown_text import redacted, shown_name
@@ -430,7 +430,7 @@ class FileReader:
         """
         size = size_of(file)
         bounds, name = self._bounds(size), shown_name(file.name)
-        way = Way(f"MiB of {name} read", of=size // MIB)
+        progress = WorkProgress(f"MiB of {name} read", of=size // MIB)
         # Facts stay in memory: those of a payout contain its payee in clear text.
         try:
             unnamed = tempfile.TemporaryFile()  # noqa: SIM115 - closed by the block below
@@ -442,7 +442,7 @@ class FileReader:
             task = pickle.dumps(partial(work, **arguments))
             request = pickle.dumps((bounds, _folder(), task))
             with self._turn:
-                ended = self._ask(request, rows=rows, facts=facts, way=way)
+                ended = self._ask(request, rows=rows, facts=facts, progress=progress)
             self.ended = ended
             _refuse_broken(name, ended, facts=facts, bounds=bounds)
             try:
@@ -453,7 +453,9 @@ class FileReader:
                 msg = f"{name} broke its reader, which returned what no reader writes"
                 raise ReaderBrokenError(msg) from None
 
-    def _ask(self, request: bytes, *, rows: IO[bytes], facts: IO[bytes], way: Way) -> Ending | None:
+    def _ask(
+        self, request: bytes, *, rows: IO[bytes], facts: IO[bytes], progress: WorkProgress
+    ) -> Ending | None:
         """Send a request and wait; return None if the server process itself is gone."""
         process = self._started()
         door = process.door
@@ -462,7 +464,7 @@ class FileReader:
             for file in (rows, facts):
                 send_handle(door, file.fileno(), None)
             while not door.poll(LOOK_SECONDS):
-                way.came_to(_bytes_read(process.process.pid) // MIB)
+                progress.advance_to(_bytes_read(process.process.pid) // MIB)
             return Ending(**json.loads(door.recv_bytes()))
         except (EOFError, OSError):
             self._end_process()

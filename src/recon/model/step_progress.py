@@ -36,7 +36,7 @@ _LISTENER: ContextVar[Listener] = ContextVar("who is notified how far the work i
 
 
 @contextmanager
-def heard_by(listener: Listener) -> Iterator[None]:
+def reported_to(listener: Listener) -> Iterator[None]:
     """Report the progress of the block to this listener."""
     token = _LISTENER.set(listener)
     try:
@@ -45,29 +45,29 @@ def heard_by(listener: Listener) -> Iterator[None]:
         _LISTENER.reset(token)
 
 
-class Way:
+class WorkProgress:
     """Progress of one piece of work: reported at its start and whenever a part is done."""
 
     def __init__(self, what: str, *, of: int) -> None:
         self._what = what
         self._total = of
         self._done = 0
-        self.came_to(0)
+        self.advance_to(0)
 
-    def more(self, count: int = 1) -> None:
+    def advance(self, count: int = 1) -> None:
         """Report that this many more are done."""
-        self.came_to(self._done + count)
+        self.advance_to(self._done + count)
 
-    def came_to(self, done: int) -> None:
+    def advance_to(self, done: int) -> None:
         """Report the number done, at most the total."""
         self._done = min(done, self._total)
         if self._total:
             _LISTENER.get()(StepProgress(self._done, self._total, self._what))
 
 
-def on_the_way(parts: Iterable[Some], what: str, *, of: int) -> Iterator[Some]:
+def with_progress(parts: Iterable[Some], what: str, *, of: int) -> Iterator[Some]:
     """Iterate over parts, counting each by its length once the next one is requested."""
-    way = Way(what, of=of)
+    progress = WorkProgress(what, of=of)
     for part in parts:
         yield part
-        way.more(len(part))
+        progress.advance(len(part))

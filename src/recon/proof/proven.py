@@ -30,7 +30,7 @@ from recon.matching.frames.arrays import columns_in_order
 from recon.matching.frames.digest import digest_of
 from recon.matching.frames.sources import Basis, Previous, Sources
 from recon.matching.sides.ledger_side import unrated_entries
-from recon.model.step_progress import Way
+from recon.model.step_progress import WorkProgress
 from recon.model.terms import SetState
 from recon.model.uptime import give_back
 from recon.privacy.own_files import folder_for_now, make_folder
@@ -72,15 +72,15 @@ def compared(
         strict: see outcomes.classify_sets.
     """
     refuse_beyond_sums(sources, parts=counted(each.figures.sums for each in buckets))
-    way = Way("passes over the rows done", of=PASSES)
+    progress = WorkProgress("passes over the rows done", of=PASSES)
     sources = prepared(sources, rules=basis.rules)
     broken = (each.figures.broken for each in buckets)
     classified = classify(sources, basis=basis, buckets=broken, strict=strict)
     give_back()
-    way.more()
+    progress.advance()
     result = _result_of(classified, sources=sources, buckets=buckets, basis=basis)
     give_back()
-    way.more()
+    progress.advance()
     return result
 
 

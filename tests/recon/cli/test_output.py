@@ -52,15 +52,15 @@ PROGRAM = """
 import sys
 from datetime import timedelta
 from recon.cli.output import progress_of
-from recon.model.step_progress import Way
+from recon.model.step_progress import WorkProgress
 
 now = timedelta()
 with progress_of(["ingest", "query"], elapsed=lambda: now) as report:
     report("3 order files [new]")
-    way = Way("orders asked of caf\\u00e9 [x]", of=4_000)
+    progress = WorkProgress("orders asked of caf\\u00e9 [x]", of=4_000)
     for _ in range(4):
         now += timedelta(seconds=20)
-        way.more(1_000)
+        progress.advance(1_000)
         sys.stderr.flush()
         if len(sys.argv) > 1:
             import time

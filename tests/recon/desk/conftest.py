@@ -24,7 +24,7 @@ def hear(act, body, origin):
         raise RuntimeError("card 4111111111111111")
     return {"act": act, "body": body, "origin": origin}
 
-serve_until_ended(Path(sys.argv[1]), hear=hear, ready=lambda at: print(at, flush=True))
+serve_until_ended(Path(sys.argv[1]), carry_out=hear, ready=lambda at: print(at, flush=True))
 """
 HEAD_SECONDS_MAX, BODY_SECONDS_MAX = 2.0, 4.0
 """Of this desk: what it does with who is slow, without the wait."""

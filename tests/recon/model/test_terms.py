@@ -11,7 +11,7 @@ import pytest
 
 from recon.model import errors
 from recon.model.durable import flush_folder
-from recon.model.step_progress import StepProgress, Way, heard_by, on_the_way
+from recon.model.step_progress import StepProgress, WorkProgress, reported_to, with_progress
 from recon.model.terms import (
     CONFIRMED_STATES,
     DOUBTFUL_STATES,
@@ -151,10 +151,10 @@ ACCOUNT = ("M", "A")
 def test_work_tells_its_listener_how_much_of_all_is_done():
     """A beginning, each part as it is done, and never more than all."""
     heard: list[str] = []
-    with heard_by(lambda step_progress: heard.append(str(step_progress))):
-        way = Way("orders asked", of=2_500)
-        way.more(2_000)
-        way.more(2_000)
+    with reported_to(lambda step_progress: heard.append(str(step_progress))):
+        progress = WorkProgress("orders asked", of=2_500)
+        progress.advance(2_000)
+        progress.advance(2_000)
 
     assert heard == [
         "0 of 2,500 orders asked",
@@ -166,9 +166,9 @@ def test_work_tells_its_listener_how_much_of_all_is_done():
 def test_nothing_is_told_of_nothing_nor_to_nobody():
     """Work without rows is silent, and so is the listener of another block."""
     heard: list[StepProgress] = []
-    with heard_by(heard.append):
-        Way("files read", of=0).more()
-    Way("files read", of=3).more()
+    with reported_to(heard.append):
+        WorkProgress("files read", of=0).advance()
+    WorkProgress("files read", of=3).advance()
 
     assert heard == []
 
@@ -177,8 +177,8 @@ def test_parts_count_once_somebody_is_done_with_them():
     """A batch of rows is told when the next one is asked for, by its length."""
     heard: list[int] = []
     seen: list[int] = []
-    with heard_by(lambda step_progress: heard.append(step_progress.done)):
-        for batch in on_the_way(["abc", "de"], "rows drawn", of=5):
+    with reported_to(lambda step_progress: heard.append(step_progress.done)):
+        for batch in with_progress(["abc", "de"], "rows drawn", of=5):
             seen.append(len(batch))
             assert heard[-1] == sum(seen[:-1])
 

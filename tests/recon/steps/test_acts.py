@@ -14,7 +14,7 @@ import pytest
 from pydantic import SecretStr
 
 from recon.acts import (
-    HEARD,
+    DESK_ACTS,
     ActContext,
     Approve,
     DismissRow,
@@ -25,7 +25,7 @@ from recon.acts import (
     ReopenMonth,
     SignOff,
     act_of,
-    hear,
+    carry_out,
     perform,
     submit,
 )
@@ -45,7 +45,7 @@ PEOPLE = "".join(
 
 
 CARD = "card 4111 1111 1111 1111"
-OF_FILES = sorted(act for act, model in HEARD.items() if not model.moves_money)
+OF_FILES = sorted(act for act, model in DESK_ACTS.items() if not model.moves_money)
 
 
 def wait_for_two(merchant: Any) -> None:
@@ -126,17 +126,17 @@ def test_nobody_speaks_of_files_where_people_are_declared(begun, act):
         begun(wait_for_two).environment() as environment,
         pytest.raises(UsageError, match="declares no 'eve'"),
     ):
-        hear(act, {"person": "eve"}, origin="", context=ActContext(environment, drawings))
+        carry_out(act, {"person": "eve"}, origin="", context=ActContext(environment, drawings))
 
 
-@pytest.mark.parametrize("act", sorted({*HEARD} - {*OF_FILES}))
+@pytest.mark.parametrize("act", sorted({*DESK_ACTS} - {*OF_FILES}))
 def test_nobody_says_anything_without_being_somebody(merchant, act):
     """Every act proves who speaks before anything else."""
     with (
         merchant.environment() as environment,
         pytest.raises(UsageError, match="declares no 'eve'"),
     ):
-        hear(act, {"person": "eve"}, origin="", context=ActContext(environment, drawings))
+        carry_out(act, {"person": "eve"}, origin="", context=ActContext(environment, drawings))
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,7 @@ def test_what_is_no_word_is_refused(merchant, act, body):
     with merchant.environment() as environment:
         assert identify("jo", code=None, environment=environment).short == "jo"
         with pytest.raises(UsageError):
-            hear(
+            carry_out(
                 act, {"person": "jo", **body}, origin="", context=ActContext(environment, drawings)
             )
 
@@ -178,7 +178,7 @@ def test_a_yes_is_to_a_list_or_to_one_write_off(merchant, body):
     with merchant.environment() as environment:
         jo = identify("jo", code=None, environment=environment)
         with pytest.raises(UsageError, match="name the list that you looked at"):
-            Approve(**body).heard(jo, drawings)
+            Approve(**body).carry_out(jo, drawings)
 
 
 class Counted(OneName):
@@ -197,7 +197,7 @@ def test_what_is_said_is_shown_before_the_code_is_asked(merchant):
     told: list[str] = []
 
     class Shown(Counted):
-        def seen(self, _context: ActContext, show: Any) -> Any:
+        def completed(self, _context: ActContext, show: Any) -> Any:
             show("it is about this")
             return self.model_copy(update={"text": "completed"})
 

@@ -19,7 +19,7 @@ from recon.archive.storage import reachable
 from recon.config.cluster import IN_PROCESS
 from recon.matching.frames.sources import Basis, Previous, Sources
 from recon.matching.frames.total_rows import AccountKey
-from recon.model.step_progress import Way
+from recon.model.step_progress import WorkProgress
 from recon.model.uptime import give_back
 from recon.proof.buckets import (
     ORDERS_PER_BUCKET,
@@ -157,11 +157,11 @@ def _done(asked: Sequence[BucketOfNight], *, environment: Environment) -> list[B
         each = workers.each(do_bucket, asked, needs=needs)
     else:
         each = IN_PROCESS.each(partial(do_bucket, variables=environment.variables), asked)
-    done, way = [], Way("parts compared", of=len(asked))
+    done, progress = [], WorkProgress("parts compared", of=len(asked))
     for bucket in each:
         done.append(bucket)
         give_back()
-        way.more()
+        progress.advance()
         environment.crash_point(DONE)
     return done
 

@@ -8,7 +8,7 @@ from recon.matching.breaks.result import Reconciliation
 from recon.matching.causes.proposed_journals import shown_in_ledger
 from recon.matching.frames.sources import AgreedWriteOffs, Exported, Sources
 from recon.model.nights import StepSummary
-from recon.model.step_progress import Way
+from recon.model.step_progress import WorkProgress
 from recon.model.terms import SetState, Verdict
 from recon.model.uptime import give_back
 from recon.proof.buckets import BucketFigures
@@ -65,14 +65,14 @@ def reconcile(run_id: str, *, environment: Environment) -> StepSummary:
     """Reconcile what is stored for a run; if repeated, the same tables give the same result."""
     with environment.store.reading() as connection:
         run, stop = runs.get(connection, run_id), runs.stop_of(connection, run_id)
-    way = Way("parts of the comparison done", of=PARTS)
-    compared = _compared(run, way=way, environment=environment)
-    way.more()
+    progress = WorkProgress("parts of the comparison done", of=PARTS)
+    compared = _compared(run, progress=progress, environment=environment)
+    progress.advance()
     # The rows are freed by now: SQL reads them from disk and has the memory to itself.
     give_back()
     result = with_sql(compared.result, run=run, sealed=compared.sealed, environment=environment)
     result = with_stopped_sending(result, stop=stop)
-    way.more()
+    progress.advance()
     with environment.store.writing() as connection:
         at = environment.clock()
         saved = _save(connection, run, replace(compared, result=result))
@@ -96,7 +96,7 @@ def reconcile(run_id: str, *, environment: Environment) -> StepSummary:
     return StepSummary(STEP, "\n".join((sentence, *(f"{each}." for each in holds))), figures)
 
 
-def _compared(run: Run, *, way: Way, environment: Environment) -> _Compared:
+def _compared(run: Run, *, progress: WorkProgress, environment: Environment) -> _Compared:
     """Compare what is stored for a run; write inputs and result to the night's folder."""
     rules = environment.settings.rules
     # An earlier attempt may have ended before all its parts were compared.
@@ -106,7 +106,7 @@ def _compared(run: Run, *, way: Way, environment: Environment) -> _Compared:
     night = written.night
     sources, previous = small_of_night(night)
     cut = cut_night(run, night, small=sources, previous=previous, environment=environment)
-    way.more()
+    progress.advance()
     figures: list[BucketFigures] = []
     moved: tuple[str, ...] = ()
     if cut is None:
@@ -120,11 +120,11 @@ def _compared(run: Run, *, way: Way, environment: Environment) -> _Compared:
             run, night, cut, small=sources, previous=previous, environment=environment
         )
     give_back()
-    way.more()
+    progress.advance()
     parts = [steps_of(sources, rules=rules), *(each.steps for each in figures)]
     steps = steps_table(sources, ledger_sums=ledger_steps(sources, rules=rules, parts=parts))
     give_back()
-    way.more()
+    progress.advance()
     result = with_missing_sources(compared, sources=sources)
     if moved:  # never RECONCILED under rules that changed since the last signed night
         result = at_best(result, Verdict.BREAKS_OPEN)

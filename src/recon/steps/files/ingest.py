@@ -40,7 +40,7 @@ from recon.matching.frames.bank_sources import DETAILS, BankSource, no_entries
 from recon.model.business_date import BusinessCalendar
 from recon.model.errors import SourceMissingError, SourceUnreadableError
 from recon.model.nights import Account, StepSummary
-from recon.model.step_progress import Way
+from recon.model.step_progress import WorkProgress
 from recon.model.terms import SourceFile, SourceKind
 from recon.privacy.shown_text import shown_name
 from recon.steps.files.arrivals import DeclaredInbox, Sleep, unreadable_identity
@@ -305,10 +305,10 @@ class OrderInbox(DeclaredInbox[SourceFile | None]):
 def _counted(read: OrderRead) -> Iterator[pd.DataFrame]:
     """The rows of a file, with progress reported as they are stored."""
     source = read.facts.source_file
-    way = Way(f"rows of {shown_name(source.name)} stored", of=source.rows_accepted)
+    progress = WorkProgress(f"rows of {shown_name(source.name)} stored", of=source.rows_accepted)
     for orders, _ in read.parts():
         yield orders
-        way.more(len(orders))
+        progress.advance(len(orders))
 
 
 def left_for_later(read: OrderRead, *, run: Run, environment: Environment) -> str:

@@ -30,7 +30,7 @@ from recon.instructions.eligibility import Eligible, batches
 from recon.instructions.instruction import NOT_SENT_TRIES_MAX
 from recon.instructions.money_requests import GatewayOfMoney
 from recon.model.errors import Defect, ReconError
-from recon.model.step_progress import Way
+from recon.model.step_progress import WorkProgress
 from recon.model.terms import Clock
 from recon.store.money.journal import StoredJournal
 
@@ -140,11 +140,11 @@ class Sender:
         self._ending_signal = ending_signal
         self._ends_at = None if ends_in is None else self._elapsed() + ends_in
         count = rows = 0
-        way = Way("instructions sent", of=len(eligible))
+        progress = WorkProgress("instructions sent", of=len(eligible))
         for _, group in batches(eligible):
             if left := await self._send_until_left(group):
                 count, rows = count + 1, rows + left
-                way.came_to(rows)
+                progress.advance_to(rows)
             if self._circuit.stop_reason:
                 break
         return Sent(count, rows, self._circuit.stop_reason, self._left_out)

@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 
 from recon.instructions.queries import KeyAnswers, asking, pace_of
 from recon.model.nights import StepSummary
-from recon.model.step_progress import Way
+from recon.model.step_progress import WorkProgress
 from recon.model.terms import KeyAnswer
 from recon.steps.compare.siblings import ask_siblings
 from recon.steps.files.lost_facts import reading_lost_facts
@@ -270,7 +270,7 @@ def asked_in_shards(
     starts = range(0, len(keys), KEYS_PER_SHARD_MAX)
     # The strings of each shard are created only when it is queried.
     parts = (keys[start : start + KEYS_PER_SHARD_MAX].to_pylist() for start in starts)
-    way = Way("orders asked", of=len(keys))
+    progress = WorkProgress("orders asked", of=len(keys))
     pace = pace_of(environment.settings.gateway, ends_in_seconds=ends_in_seconds)
     opening = asking(
         account=account,
@@ -278,7 +278,7 @@ def asked_in_shards(
         clock=environment.clock,
         randomness=environment.randomness,
         pace=pace,
-        answered=way.more,
+        answered=progress.advance,
     )
     with asyncio.Runner() as runner:
         stack = AsyncExitStack()

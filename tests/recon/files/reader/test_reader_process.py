@@ -36,7 +36,7 @@ from recon.files.reader_process import (
 from recon.files.typing.table_schema import ORDERS
 from recon.instructions.sealing import Seal
 from recon.model.errors import OutputError, ReaderBrokenError, SourceUnreadableError
-from recon.model.step_progress import heard_by
+from recon.model.step_progress import reported_to
 from tests.recon.files.reader import breaking
 
 SECRET = "payee DE89 3704 0044 0532 0130 00"
@@ -103,7 +103,7 @@ def test_it_is_told_how_much_of_a_slow_file_is_read(reader, tmp_path):
     large.write_bytes(bytes(3 * MIB))
     small.write_bytes(bytes(MIB))
     heard: list[str] = []
-    with heard_by(lambda step_progress: heard.append(str(step_progress))):
+    with reported_to(lambda step_progress: heard.append(str(step_progress))):
         asked(reader, breaking.slowly_counted, large)
         asked(reader, breaking.counted, small)
 

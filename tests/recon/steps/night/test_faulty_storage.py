@@ -9,7 +9,7 @@ import pytest
 from recon.archive.storage import WAITED_SECONDS_MAX, RetryDeadline, s3_storage
 from recon.config.night_archive import ArchiveSettings
 from recon.model.errors import ArchiveError
-from recon.model.step_progress import heard_by
+from recon.model.step_progress import reported_to
 from recon.steps.night import whole_night
 from tests.recon.archive.test_storage import KEYS
 from tests.recon.files.s3_server import serving_s3, write_certificate
@@ -43,7 +43,7 @@ def night(merchant, *, seconds=WAITED_SECONDS_MAX, steps=UP_TO_COMPARE):
     patience = RetryDeadline(
         pause=lambda _: None, elapsed=lambda: next(elapsed) * 0.001, seconds=seconds
     )
-    with merchant.environment() as opened, heard_by(lambda way: heard.append(str(way))):
+    with merchant.environment() as opened, reported_to(lambda way: heard.append(str(way))):
         environment = replace(opened, archive_deadline=patience)
         with whole_night.hold(merchant.request, environment=environment) as run_id:
             whole_night.walk(

@@ -23,7 +23,7 @@ from recon.model.errors import (
     UsageError,
 )
 from recon.model.nights import Mode, NightRequest
-from recon.model.step_progress import StepProgress, heard_by
+from recon.model.step_progress import StepProgress, reported_to
 from recon.model.terms import SourceKind, Verdict
 from recon.proof.ledger_bridge import KNOWN_BEFORE, OTHER_ACCOUNTS, bridge_of, ledger_steps
 from recon.proof.night_tables import compared_tables, input_tables
@@ -63,7 +63,7 @@ def _workbook(merchant):
 def test_each_step_tells_how_far_it_is(merchant):
     _capture_three(merchant)
     heard: dict[str, StepProgress] = {}
-    with heard_by(lambda step_progress: heard.update({step_progress.what: step_progress})):
+    with reported_to(lambda step_progress: heard.update({step_progress.what: step_progress})):
         merchant.night()
 
     assert [str(step_progress) for step_progress in heard.values()] == [

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from pydantic import SecretStr
 from sqlalchemy import Connection, delete, insert, select, update
 
-from recon.acts import ActContext, Approve, RejectInstructions, ReleaseHold, hear, submit
+from recon.acts import ActContext, Approve, RejectInstructions, ReleaseHold, carry_out, submit
 from recon.config.approvers import Approver
 from recon.desk.endorsement import (
     TAG,
@@ -298,7 +298,9 @@ def test_towards_a_live_gateway_nobody_writes_off_or_signs_without_a_code(live, 
         copy=lambda content, **_: pytest.fail(f"{content!r} was read"),
     )
     with pytest.raises(UsageError, match="counts with a current one-time code only"):
-        hear(act, {"person": "jo", **said}, origin="", context=ActContext(live, lambda: unread))
+        carry_out(
+            act, {"person": "jo", **said}, origin="", context=ActContext(live, lambda: unread)
+        )
 
 
 def test_towards_a_live_gateway_nothing_is_approved_by_hand_alone(begun):
