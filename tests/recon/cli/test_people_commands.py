@@ -125,7 +125,7 @@ def test_a_word_is_taken_back_by_the_command_that_says_it(folder, words, subject
     (folder / "config" / "approvers.toml").write_text('[approvers.jo]\nname = "Jo Ahn"\n')
 
     assert main([*words, "--take-back", "--as", "jo"]) == 2
-    assert f"Jo Ahn has no word about {subject} that waits" in capsys.readouterr().err
+    assert f"Jo Ahn decided nothing on {subject} that waits" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("folder")

@@ -50,7 +50,7 @@ ATTENTION_MAX = 10_000
 
 LINES_SHOWN_MAX = 20
 """Entries shown on a terminal or a page; the workbook has them all."""
-_WORDS = {
+_STATE_LABELS = {
     InstructionState.IN_FLIGHT: "in flight",
     InstructionState.IN_DOUBT: "in doubt",
     InstructionState.NEEDS_HUMAN: "undecided",
@@ -93,7 +93,7 @@ DOUBTFUL = frozenset(
 STOPPED = "sending is stopped"
 _OPEN = "Look it up in the portal; two people record what is true (`recon resolve`)."
 _CLOSED = f"Nothing more is sent for this payment: {_OPEN[:1].lower()}{_OPEN[1:]}"
-_URGENT_FIRST = tuple(_WORDS)
+_URGENT_FIRST = tuple(_STATE_LABELS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,16 +110,16 @@ class _Context:
 
     def verdicts_given(self, item: Instruction) -> str:
         """Return each person's verdict while undecided, as a sentence; "" if there is none."""
-        decisions = self.verdicts.get(item.instruction_id, ())
-        each = ", ".join(f"{one.name} says {one.says['verdict']}" for one in decisions)
-        if len({one.says["verdict"] for one in decisions}) > 1:
+        given = self.verdicts.get(item.instruction_id, ())
+        each = ", ".join(f"{one.name} says {one.says['verdict']}" for one in given)
+        if len({one.says["verdict"] for one in given}) > 1:
             return f"Undecided: {each}; two people must say the same."
         return f"{each}: a second must." if each else ""
 
     def message(self, item: Instruction) -> str:
         """Return what the gateway reported about it, as a sentence; "" for nothing."""
-        decisions = self.messages.get(item.instruction_id)
-        return f"{decisions}." if decisions else ""
+        message = self.messages.get(item.instruction_id)
+        return f"{message}." if message else ""
 
 
 def attention(run: Run, *, environment: Environment) -> tuple[Attention, ...]:
@@ -142,8 +142,8 @@ def attention(run: Run, *, environment: Environment) -> tuple[Attention, ...]:
     ]
     lines.sort(key=lambda entry: not entry.lapses)
     unverified = [
-        _of_no_payment("answer not verified", since=run.started_at, next_step=_sentence(decisions))
-        for decisions in not_verified(run, environment=environment)
+        _of_no_payment("answer not verified", since=run.started_at, next_step=_sentence(reason))
+        for reason in not_verified(run, environment=environment)
     ]
     return (*cases, *lines, *unverified, *others)[:ATTENTION_MAX]
 
@@ -204,24 +204,24 @@ def _context(
 def _case_of(case: Case, *, context: _Context) -> Attention:
     """Return the entry of a contradicted final instruction; its payment is closed for sending."""
     item = case.item
-    decisions = [
+    sentences = [
         _sentence(case.reason),
         context.verdicts_given(item),
         context.message(item),
         _CLOSED if item.transaction_id else _OPEN,
     ]
     entry = _entry(
-        item, what="contradicted", decisions=decisions, since=case.noted_at, context=context
+        item, what="contradicted", sentences=sentences, since=case.noted_at, context=context
     )
     return replace(entry, is_undecided=True)
 
 
-def _sentence(decisions: str) -> str:
-    return f"{decisions[:1].upper()}{decisions[1:]}." if decisions else ""
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}." if text else ""
 
 
 def _entry(
-    item: Instruction, *, what: str, decisions: Iterable[str], since: datetime, context: _Context
+    item: Instruction, *, what: str, sentences: Iterable[str], since: datetime, context: _Context
 ) -> Attention:
     """Return an entry with what all entries about instructions have in common."""
     return Attention(
@@ -231,7 +231,7 @@ def _entry(
         currency=item.currency,
         amount=item.amount,
         since=since,
-        next_step=" ".join(filter(None, decisions)),
+        next_step=" ".join(filter(None, sentences)),
         instruction_id=item.instruction_id,
         message=context.messages.get(item.instruction_id, ""),
         subject=item.subject,
@@ -416,7 +416,7 @@ def _attention_of(item: Instruction, *, context: _Context, lapses_before: dateti
         next_step = _LOOK_UP
     ends = context.ends.get(item.order_no) if item.kind is InstructionKind.CAPTURE else None
     lapses = ends is not None and ends <= lapses_before
-    decisions = [
+    sentences = [
         f"The authorisation ends {ends:%Y-%m-%d %H:%M} UTC." if ends and lapses else "",
         _sentence(reason),
         context.verdicts_given(item),
@@ -429,6 +429,8 @@ def _attention_of(item: Instruction, *, context: _Context, lapses_before: dateti
         next_step,
     ]
     since = _since(item)
-    entry = _entry(item, what=_WORDS[state], decisions=decisions, since=since, context=context)
+    entry = _entry(
+        item, what=_STATE_LABELS[state], sentences=sentences, since=since, context=context
+    )
     is_undecided = state in DOUBTFUL - {InstructionState.IN_FLIGHT}
     return replace(entry, lapses=lapses, is_undecided=is_undecided)

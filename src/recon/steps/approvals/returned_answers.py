@@ -202,14 +202,14 @@ def _changed(
     versions = {}
     for break_id in breaks.keys() & later.keys():
         then, now = breaks[break_id], later[break_id]
-        decisions = [
+        differences = [
             f"{title} is {_fact(now, name)}, was {_fact(then, name)}"
             for name, title in FACTS.items()
             if now[name] != then[name]
         ]
-        if decisions:
+        if differences:
             versions[break_id] = (
-                f"stale: the night of {day} shows this break otherwise ({'; '.join(decisions)}); "
+                f"stale: the night of {day} shows this break otherwise ({'; '.join(differences)}); "
                 "nothing was kept: answer it in the workbook of that night"
             )
     return versions

@@ -268,10 +268,10 @@ def to_sign(run_id: str, *, environment: Environment) -> str:
         except (UsageError, NightPurgedError, ArchiveError, ConfigurationError) as error:
             return f"Not to be signed yet: {error}."
     zone = environment.settings.rules.business_calendar.zone
-    status = still_there(severities, answers, night=run.started_at, zone=zone)
-    decisions = "; ".join(filter(None, (answered_text(severities, answers), status)))
+    left_open = still_there(severities, answers, night=run.started_at, zone=zone)
+    status = "; ".join(filter(None, (answered_text(severities, answers), left_open)))
     missing = " and ".join(left)
-    return f"You may sign (`recon sign-off {run_id}`), as {missing}: {decisions}."
+    return f"You may sign (`recon sign-off {run_id}`), as {missing}: {status}."
 
 
 def answers_of(night: Night, *, environment: Environment) -> Mapping[str, StoredAnswer]:
@@ -359,8 +359,8 @@ def _earlier_signed(connection: Connection, run: Run, *, desk: HeldKeys) -> str:
     earlier = sign_off_rows.signed_earlier(connection, run, desk=desk)
     if earlier is None:
         return ""
-    decisions = _reported(sign_off_rows.signatures(connection, earlier, desk=desk))
-    return f"run {run.run_id} replaced run {earlier}, which {decisions} had signed"
+    signers = _reported(sign_off_rows.signatures(connection, earlier, desk=desk))
+    return f"run {run.run_id} replaced run {earlier}, which {signers} had signed"
 
 
 def later_run(connection: Connection, run_id: str) -> str:

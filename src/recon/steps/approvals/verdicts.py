@@ -83,7 +83,7 @@ def named_message(connection: Connection, item: Instruction, *, digest: str) -> 
             f"(known: {known}); nothing was noted"
         )
         raise UsageError(msg)
-    return _words(fitting[0])
+    return _described(fitting[0])
 
 
 def _messages(
@@ -116,7 +116,7 @@ def _of(item: Instruction, *, messages: Collection[GatewayMessage]) -> list[Gate
 
 
 def _sentence(messages: list[GatewayMessage]) -> str:
-    shown = "; ".join(_words(message) for message in messages[-MESSAGES_SHOWN_MAX:])
+    shown = "; ".join(_described(message) for message in messages[-MESSAGES_SHOWN_MAX:])
     more = len(messages) - MESSAGES_SHOWN_MAX
     rest = f"; and {more} earlier" if more > 0 else ""
     return (
@@ -125,7 +125,7 @@ def _sentence(messages: list[GatewayMessage]) -> str:
     )
 
 
-def _words(about: GatewayMessage) -> str:
+def _described(about: GatewayMessage) -> str:
     money = ""
     if about.amount is not None and about.currency:
         money = f" of {format_minor_units(about.amount, currency=about.currency)} {about.currency}"
@@ -180,7 +180,7 @@ def resolve(
             happened, no such message, the person repeats it, or nobody could be the second.
     """
     environment = person.environment
-    _refuse_words(verdict, evidence=evidence)
+    _refuse_described(verdict, evidence=evidence)
     person.refuse_unproven()
     _start_clock(instruction_id, environment=environment)
     with environment.store.writing() as connection:
@@ -267,7 +267,7 @@ def _opened_case(connection: Connection, instruction: Instruction, *, at: dateti
     return True
 
 
-def _refuse_words(verdict: str, *, evidence: str) -> None:
+def _refuse_described(verdict: str, *, evidence: str) -> None:
     if verdict not in STATES:
         msg = f"a verdict is one of {', '.join(STATES)}"
         raise UsageError(msg)
@@ -441,7 +441,7 @@ def decisions_taken_back(subject: str, *, person: Person) -> str:
         taken = take_back(connection, subject, person=person)
     if not taken:
         msg = (
-            f"{person.declared.name} has no word about {subject} that waits for a second person: "
+            f"{person.declared.name} decided nothing on {subject} that waits for a second person: "
             "what two people agreed to counts, and nobody takes it back alone; nothing was changed"
         )
         raise UsageError(msg)
