@@ -180,7 +180,7 @@ def resolve(
             happened, no such message, the person repeats it, or nobody could be the second.
     """
     environment = person.environment
-    _refuse_described(verdict, evidence=evidence)
+    _refuse_incomplete(verdict, evidence=evidence)
     person.refuse_unproven()
     _start_clock(instruction_id, environment=environment)
     with environment.store.writing() as connection:
@@ -267,7 +267,7 @@ def _opened_case(connection: Connection, instruction: Instruction, *, at: dateti
     return True
 
 
-def _refuse_described(verdict: str, *, evidence: str) -> None:
+def _refuse_incomplete(verdict: str, *, evidence: str) -> None:
     if verdict not in STATES:
         msg = f"a verdict is one of {', '.join(STATES)}"
         raise UsageError(msg)
