@@ -177,7 +177,9 @@ def recon_store(folder: Path) -> Run:
     def load() -> dict[str, int]:
         with store.writing() as connection:
             frames = (orders for orders, _ in parts())
-            facts = facts_rows.written(run, frames, schema=ORDER_FACTS, storage=storages(None))
+            facts = facts_rows.written(
+                run.business_date, frames, schema=ORDER_FACTS, storage=storages(None)
+            )
             order_rows.save_file(
                 connection, run, source=source, facts=facts, parts=parts, rejects=(), at=now
             )
@@ -217,7 +219,9 @@ def recon_ingest(folder: Path) -> Run:
             )
             with store.writing() as connection:
                 frames = (orders for orders, _ in read.parts())
-                facts = facts_rows.written(run, frames, schema=ORDER_FACTS, storage=storages(None))
+                facts = facts_rows.written(
+                    run.business_date, frames, schema=ORDER_FACTS, storage=storages(None)
+                )
                 order_rows.save_file(
                     connection,
                     run,

@@ -150,6 +150,7 @@ def test_a_column_named_by_a_card_number_is_told_without_it(tmp_path):
         request,
         clock=lambda: datetime(2026, 11, 21, tzinfo=UTC),
         write_workbook=workbooks().write,
+        sheet_totals=workbooks().totals,
     )
     assert json.loads((out / "summary.json").read_text())["verdict"]
     kept = everything(out).decode(errors="replace")

@@ -39,7 +39,7 @@ def save(
         return [(frame, frame.iloc[:0]) for frame in frames]
 
     storage = storages(run.account)
-    facts = facts_rows.written(run, frames, schema=ORDER_FACTS, storage=storage)
+    facts = facts_rows.written(run.business_date, frames, schema=ORDER_FACTS, storage=storage)
     facts = facts and facts.by(sender)
     with store.writing() as connection:
         order_rows.save_file(
@@ -57,6 +57,6 @@ def keep_lines(
     rejects: Sequence[Reject] = (),
 ) -> None:
     storage = storages(run.account)
-    facts = facts_rows.written(run, [lines], schema=SETTLED_FACTS, storage=storage)
+    facts = facts_rows.written(run.business_date, [lines], schema=SETTLED_FACTS, storage=storage)
     with store.writing() as connection:
         order_rows.save_file(connection, run, source=source, facts=facts, rejects=rejects, at=AT)

@@ -9,11 +9,10 @@ compare count in their batch and their fees only.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
-from functools import cached_property, partial, reduce
 from itertools import chain
-from operator import or_
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +21,8 @@ import pandas as pd
 import pyarrow as pa
 
 from recon import __version__
-from recon.archive.rows_file import read_rows
-from recon.archive.step_folder import About, Sealed, rows_of, sealed_step, whole_file, write_step
+from recon.archive.schemas import ORDER_FACTS, SETTLED_FACTS, FileSchema
+from recon.archive.step_folder import About, Part, Sealed, rows_of, sealed_step, write_step
 from recon.archive.storage import LocalStorage
 from recon.config.fee_contract import FACTS
 from recon.config.file_layouts import FileLayout
@@ -38,7 +37,7 @@ from recon.matching.bank.receipts import stored_of
 from recon.matching.bank.result import covered_to
 from recon.matching.bank.statements import content_of
 from recon.matching.breaks.movements import left_open, with_reopened
-from recon.matching.breaks.result import Reconciliation
+from recon.matching.breaks.result import BANKED, COUNTED, Reconciliation
 from recon.matching.cash.batches import BatchOf, unsure_batches
 from recon.matching.cash.fees_charged import charged_fees
 from recon.matching.cash.ledger_groups import BASES, begins_of, grouped
@@ -46,7 +45,6 @@ from recon.matching.codes import with_table
 from recon.matching.frames.arrays import texts
 from recon.matching.frames.bank_sources import BankSource, chosen, together
 from recon.matching.frames.coding import equals
-from recon.matching.frames.grouping import Bools
 from recon.matching.frames.sources import (
     GATEWAY_COLUMNS,
     INSTANT,
@@ -62,18 +60,19 @@ from recon.matching.frames.sources import (
 from recon.matching.frames.total_rows import (
     ACCOUNT,
     ACCOUNT_KEY,
-    AccountKey,
-    counts,
-    paired,
-    sums,
 )
 from recon.matching.frames.versions import REPEAT
 from recon.matching.sides.agreed_fees import with_month_volumes
-from recon.matching.sides.instruction_side import with_each_instruction_once
 from recon.matching.sides.ledger_side import CLOSERS, entry_versions, is_base_type
 from recon.matching.sides.payouts import classified_entries
 from recon.matching.sides.settlement_side import PAY_OUT, as_earlier
-from recon.model.errors import ArchiveBrokenError, OutputError, SourceUnreadableError, UsageError
+from recon.model.errors import (
+    ArchiveBrokenError,
+    ArchiveError,
+    OutputError,
+    SourceUnreadableError,
+    UsageError,
+)
 from recon.model.figures import (
     BANK_DAYS_AHEAD,
     BATCH_COLUMNS,
@@ -88,21 +87,19 @@ from recon.model.money import format_minor_units
 from recon.model.terms import (
     DOUBTFUL_STATES,
     Clock,
-    ControlTotal,
     EntryType,
     GatewayState,
     SourceFile,
     SourceKind,
 )
+from recon.privacy.own_files import folder_for_now
 from recon.privacy.shown_text import redacted
-from recon.proof.ledger_bridge import LedgerSteps, bridge_of, ledger_steps
+from recon.proof.ledger_bridge import REPEATS, LedgerSteps, bridge_of, ledger_steps
 from recon.proof.night_tables import (
     absent_of,
     compared_tables,
     input_tables,
-    previous_of_tables,
     result_tables,
-    sources_of_tables,
 )
 from recon.steps.compare.result_files import (
     FEE_CLAIMS,
@@ -112,19 +109,37 @@ from recon.steps.compare.result_files import (
     files_of_lists,
     output_folder,
     reported,
-    result_files,
+    row_files,
+    summary_json,
     write_files,
 )
-from recon.steps.compare.sheets_proven import SheetTotals, held_against, with_t13
+from recon.steps.compare.sheets_proven import (
+    SheetTotals,
+    proof_parts,
+    proven_by_sheets,
+    rules_document,
+)
 from recon.steps.compare.shown_breaks import severe_breaks
+from recon.steps.compare.stored_sources import sources_of_night
 from recon.steps.files.bank_files import BankFiles, read_bank_files
 from recon.steps.files.incomplete import NO_LEDGER, why_incomplete
 from recon.steps.files.newest_export import Export, is_newer, parts_of_name
+from recon.steps.runtime.night_folder import INPUTS, PROOF, RESULTS, SealedNight
+from recon.store.nights import facts_rows
+from recon.store.nights.facts_rows import StorageOf, StoredFacts, Written
+from recon.store.nights.settlement_rows import repeats_of
+from recon.store.nights.stored_orders import (
+    OrderSteps,
+    counts_by_file,
+    frame_of_orders,
+    rows_of_files,
+    steps_of,
+)
 
 NIGHT = "night"
 """The folder of a result that holds its sealed steps."""
-INPUTS, RESULTS, CARRIED_FORWARD = "inputs", "results", "handed-on"
-"""In order; what is passed on is stored there like a night's inputs and what it carried forward."""
+CARRIED_FORWARD = "handed-on"
+"""The step after a night's own; stored like a night's inputs and what it carried forward."""
 NO_ACCOUNT = ("", "")
 """Account of the totals: the files may hold several."""
 BATCHES_NAMED_MAX = 5
@@ -143,11 +158,13 @@ _REPORTED = tuple(name for name in SETTLEMENT_COLUMNS if name not in {"source", 
 """Columns in which a line equals its repeat."""
 _OF_BATCH = (*ACCOUNT_KEY, "batch_id")
 _OF_AN_ORDER = (*ACCOUNT, "order_no")
+_COMPARED = tuple(kind for kind in _COLUMNS if kind is not SourceKind.INSTRUCTIONS)
+"""Sources whose accepted rows T2 leads to the rows compared; instructions say their steps alone."""
 WriteWorkbook = Callable[[NightFigures, Path], Path]
 ReadTotals = Callable[..., SheetTotals]
 """Totals of the sheets of a workbook, as read back from the file. `companions`: name of a file in
 the workbook -> its path, which is still a temporary one."""
-Tables = Mapping[SourceKind, tuple[TableRead, ...]]
+Tables = Mapping[SourceKind, Sequence[TableRead]]
 """Kind -> the files of a run."""
 
 
@@ -180,12 +197,9 @@ def reconcile_files(
     *,
     clock: Clock,
     write_workbook: WriteWorkbook,
-    sheet_totals: ReadTotals | None = None,
+    sheet_totals: ReadTotals,
 ) -> Reconciliation:
     """Read the files, compare them, and write every result into the output folder.
-
-    The workbook is read back: where its totals differ from those of the results, the run is NOT
-    PROVEN by T13, and everything is written once more, with the difference stated.
 
     Raises:
         UsageError: a file is named twice, or was read before.
@@ -205,35 +219,35 @@ def reconcile_files(
         load_rules(config_dir=None, rules_file=request.rules_file, fees_file=request.fees_file)
     )
     # Imported late like the comparison, so that `--help` does not load it.
-    from recon.proof.totals_in_sql import control_totals
+    from recon.proof.totals_in_sql import control_totals, sql_files
     from recon.proof.verdict import with_totals
 
     with output_folder(request.out) as place:
-        run = _Run.read(request, rules=rules)
+        night = _Night(request, rules, place)
+        run, given = _Run.read(request, rules=rules)
+        night.seal(INPUTS, run.inputs(given), absent=absent_of(given))
+        del given  # only what was sealed is compared, and in memory
+        sources, previous = night.compared()
         as_of = rules.business_calendar.closes_at(request.as_of)
-        compared = reconcile(run.sources, rules=rules, as_of=as_of, previous=run.earlier.previous)
-        run.seal(compared, place=place)
-        totals = control_totals(place / NIGHT, account=NO_ACCOUNT)
-        result = with_totals(compared, totals=[*totals, *run.lines_totals()])
-        notes, there = (*run.notes(compared),), frozenset(request.out.iterdir())
-        write = partial(run.write, place, notes=notes, clock=clock, write_workbook=write_workbook)
-        figures, workbook = write(result)
-        sheets: tuple[ControlTotal, ...] = ()
-        if sheet_totals is not None:
-            _, sheets = held_against(
-                sheet_totals(workbook, companions={path.name: path for path in place.iterdir()}),
-                results=place / NIGHT / RESULTS,
-                files=figures.files_named(),
-                verdict=result.verdict,
-                account=NO_ACCOUNT,
-            )
-        if not all(total.passed for total in sheets):
-            result = with_t13(result, totals=sheets)
-            # A workbook that equals an earlier run's is that run's file, and stays.
-            if workbook not in there:
-                workbook.unlink()
-            write(result)
-    if figures.fees is None:
+        compared = reconcile(sources, rules=rules, as_of=as_of, previous=previous)
+        night.seal(RESULTS, rows_of(result_tables(compared)), run_id=compared.digest)
+        result = with_totals(compared, totals=control_totals(place / NIGHT, account=NO_ACCOUNT))
+        result, sheets = run.report(
+            place,
+            result,
+            sources=sources,
+            clock=clock,
+            write_workbook=write_workbook,
+            sheet_totals=sheet_totals,
+        )
+        texts = sql_files(banks=COUNTED in result.bank, bank_booked=BANKED in result.bank)
+        parts = proof_parts(
+            result, sheets=sheets, documents=[rules_document(rules.document)], statements=texts
+        )
+        night.seal(PROOF, parts, run_id=compared.digest)
+        night.seal(CARRIED_FORWARD, run.passed_on(sources, result=compared), run_id=compared.digest)
+        has_claims = (place / FEE_CLAIMS).exists()
+    if not has_claims:
         (request.out / FEE_CLAIMS).unlink(missing_ok=True)
     return result
 
@@ -273,19 +287,14 @@ def read_earlier_run(folder: Path) -> EarlierRun:
     """
     digest, storage = read_json_object(folder / SUMMARY).get("digest"), LocalStorage(folder)
     try:
-        sealed = _of_result(storage, digest=digest)
-        entries = {entry.name.removesuffix(".parquet"): entry for entry in sealed.manifest.files}
-        tables = {
-            name: read_rows(whole_file(storage, sealed, name=entry.name), name=entry.name)
-            for name, entry in entries.items()
-        }
-    except (ArchiveBrokenError, OSError) as error:
+        night = SealedNight("", storage, {INPUTS: _of_result(storage, digest=digest)})
+        sources, previous = sources_of_night(night)
+    except (ArchiveError, OSError) as error:
         msg = f"{folder} is not as its run wrote it: {error}; run `recon reconcile` into it again"
         raise SourceUnreadableError(msg) from error
-    sources = sources_of_tables(tables)
 
     def file(kind: SourceKind, frame: pd.DataFrame) -> SourceFile:
-        entry, rows = entries[kind], len(frame)
+        (_, entry), rows = night.entry(kind), len(frame)
         name = f"{CARRIED_FORWARD}/{entry.name}"
         return SourceFile(kind, name, entry.sha256, entry.bytes, rows, rows, 0, 0)
 
@@ -296,7 +305,7 @@ def read_earlier_run(folder: Path) -> EarlierRun:
 
     bank = sources.bank
     return EarlierRun(
-        previous_of_tables(tables),
+        previous,
         table(SourceKind.SETTLEMENT, sources.settlement),
         table(SourceKind.LEDGER, sources.ledger),
         None
@@ -317,6 +326,42 @@ def _of_result(storage: LocalStorage, *, digest: object) -> Sealed:
     return sealed
 
 
+@dataclass
+class _Night:
+    """The sealed steps of a run, below the temporary folder of its results."""
+
+    request: PlainFilesRequest
+    rules: Rules
+    place: Path
+    steps: dict[str, Sealed] = field(default_factory=dict)
+
+    def seal(
+        self, step: str, parts: Iterable[Part], *, run_id: str = "", absent: Sequence[str] = ()
+    ) -> None:
+        """Write a step, whose manifest names those before it."""
+        about = About(
+            run_id=run_id,
+            merchant_id="",
+            account_id="",
+            business_date=self.request.as_of.isoformat(),
+            mode=PLAIN_FILES,
+            step=step,
+            predecessor="",
+            rules_digest=self.rules.digest,
+            product_version=__version__,
+            history_before="",
+            after={name: sealed.sha256 for name, sealed in self.steps.items()},
+            absent=tuple(absent),
+        )
+        with reported(self.request.out / NIGHT):
+            sealed = write_step(LocalStorage(self.place), night=NIGHT, about=about, parts=parts)
+        self.steps[step] = sealed
+
+    def compared(self) -> tuple[Sources, Previous | None]:
+        """What was sealed to be compared."""
+        return sources_of_night(SealedNight("", LocalStorage(self.place), self.steps))
+
+
 @dataclass(frozen=True)
 class _Run:
     """What a run read, and what it carries forward from an earlier one."""
@@ -324,44 +369,61 @@ class _Run:
     request: PlainFilesRequest
     rules: Rules
     earlier: EarlierRun
-    given: Tables
-    tables: Tables
-    """With what was carried forward, each settlement line once."""
+    facts: tuple[TableFacts, ...]
+    """Of the files that it read itself."""
+    replaced: Mapping[str, int]
+    """Order file -> its rows that another file of its layout replaces."""
+    repeated: tuple[tuple[str, pd.DataFrame], ...]
+    """Settlement files, the newest first, with their lines that another file has too."""
     banks: BankFiles | None
     """With what was carried forward."""
-    sources: Sources
-    """What is compared."""
+    lines: pd.DataFrame | None
+    """Settlement lines, those carried forward first, each once."""
+    ledger_sums: LedgerSteps
+    """Every step of the ledger's money."""
 
     @classmethod
-    def read(cls, request: PlainFilesRequest, *, rules: Rules) -> "_Run":
-        """Read the files, and refuse those that an earlier run has read already."""
+    def read(cls, request: PlainFilesRequest, *, rules: Rules) -> tuple["_Run", Sources]:
+        """Read the files and refuse those that an earlier run has read; also what is compared."""
         earlier = EarlierRun() if request.previous is None else read_earlier_run(request.previous)
         layouts = given_layouts(request.layouts)
         refuse_wrong_given(layouts)
         given = {
-            kind: tuple(
+            kind: [
                 plain_table(
                     path, schema=schema_of(kind), rules=rules, layout=layouts.of(path, kind=kind)
                 )
                 for path in getattr(request, kind.value)
-            )
+            ]
             for kind in _COLUMNS
         }
         _refuse_known(given[SourceKind.SETTLEMENT], earlier=earlier)
+        facts = tuple(table.facts for several in given.values() for table in several)
+        tables = _with_carried(given, earlier=earlier)
         how = [layouts.of(path, kind=SourceKind.ORDERS) for path in request.orders]
-        current = {SourceKind.ORDERS: _newest_rows(given[SourceKind.ORDERS], layouts=how)}
-        tables = _with_carried(given | current, earlier=earlier)
-        facts = [table.facts for several in tables.values() for table in several]
-        frames: dict[str, Any] = {
-            kind.value: pd.concat([table.frame for table in several], ignore_index=True)[[*columns]]
-            if (several := tables[kind])
+        orders, became, replaced = _current_orders(
+            given[SourceKind.ORDERS], layouts=how, day=request.as_of
+        )
+        settled, repeated = _each_line_once(tables[SourceKind.SETTLEMENT], day=request.as_of)
+        frames = {kind: [table.frame for table in several] for kind, several in tables.items()} | {
+            SourceKind.ORDERS: [orders],
+            SourceKind.SETTLEMENT: settled,
+        }
+        each: dict[str, Any] = {
+            kind.value: pd.concat(frames[kind], ignore_index=True)[[*columns]]
+            if frames[kind]
             else None
             for kind, columns in _COLUMNS.items()
         }
+        every = [table.facts for several in tables.values() for table in several]
+        twice = sum(len(lines) for _, lines in repeated)
+        taken = {SourceKind.ORDERS: became.steps, SourceKind.SETTLEMENT: {REPEATS: -twice}}
         sources = Sources(
-            **frames,
-            rejects=tuple(reject for each in facts for reject in each.rejects),
-            files=tuple(each.source_file for each in facts),
+            **each,
+            rejects=tuple(reject for one in every for reject in one.rejects),
+            files=tuple(one.source_file for one in every),
+            merged_rows=became.taken,
+            arrived={kind: taken.get(kind, {}) for kind in _COMPARED if frames[kind]},
         )
         statements = (
             read_bank_files(request.bank, rules=rules, layouts=layouts) if request.bank else None
@@ -375,49 +437,56 @@ class _Run:
             listed = _batches(table.frame for table in given[SourceKind.SETTLEMENT])
             unread = frozenset({*unsure_batches(sources), *(earlier.unread - listed)})
             sources = replace(sources, unread_batches=unread)
-        sources = with_each_instruction_once(sources)
         compared = _as_compared(sources, earlier=earlier, rules=rules)
-        return cls(request, rules, earlier, given, tables, banks, compared)
+        return (
+            cls(
+                request,
+                rules,
+                earlier,
+                facts,
+                replaced,
+                repeated,
+                banks,
+                sources.settlement,
+                ledger_steps(compared, rules=rules),
+            ),
+            compared,
+        )
 
-    @cached_property
-    def ledger_sums(self) -> LedgerSteps:
-        """Every step of the ledger's money."""
-        return ledger_steps(self.sources, rules=self.rules)
+    def inputs(self, sources: Sources) -> Iterator[Part]:
+        """The files of what the run compares."""
+        small = compared_tables(
+            sources,
+            rules=self.rules,
+            previous=self.earlier.previous,
+            ledger_sums=self.ledger_sums,
+        )
+        return rows_of(chain(input_tables(sources), small.items()))
 
-    def notes(self, result: Reconciliation) -> Iterator[str]:
+    def notes(self, result: Reconciliation, *, sources: Sources) -> Iterator[str]:
         """What is missing, which columns were not read, and what rests on earlier files alone."""
         request, earlier = self.request, self.earlier
-        for lack in why_incomplete(result, sources=self.sources, rules=self.rules):
+        for lack in why_incomplete(result, sources=sources, rules=self.rules):
             what = "no ledger was given (--ledger)" if lack == NO_LEDGER else lack
             yield f"Incomplete: {what.rstrip('.')}."
-        for several in self.tables.values():
-            for table in several:
-                if columns := table.facts.ignored_columns:
-                    yield (
-                        f"{redacted(table.facts.source_file.name)}: nothing was read from the "
-                        f"unknown columns {', '.join(map(redacted, columns))}."
-                    )
-        # Carried lines come first, so files are paired from the last one on.
-        kind = SourceKind.SETTLEMENT
-        for before, once in zip(self.given[kind][::-1], self.tables[kind][::-1], strict=False):
-            if number := len(before.frame) - len(once.frame):
-                net = Counter[str]()
-                left, right = (sums(table.frame, column="net") for table in (before, once))
-                for place in left:
-                    net[place[2]] += left[place] - right.get(place, 0)
-                amounts = (
-                    f"{format_minor_units(net[one], currency=one)} {one}" for one in sorted(net)
-                )
+        for file in self.facts:
+            if columns := file.ignored_columns:
                 yield (
-                    f"{redacted(before.facts.source_file.name)}: {number} lines, net "
-                    f"{', '.join(amounts)}, are in another file, too, and count once."
+                    f"{redacted(file.source_file.name)}: nothing was read from the unknown columns "
+                    f"{', '.join(map(redacted, columns))}."
                 )
-        kind = SourceKind.ORDERS
-        for before, once in zip(self.given[kind], self.tables[kind], strict=True):
-            if number := len(before.frame) - len(once.frame):
-                name = redacted(before.facts.source_file.name)
-                yield f"{name}: rows that a later file of its layout replaces: {number}."
-        if batches := sorted({batch for *_, batch in self.sources.unread_batches or ()}):
+        for name, lines in self.repeated:
+            nets = lines.groupby("currency")["net"].sum().sort_index().items()
+            amounts = ", ".join(
+                f"{format_minor_units(int(net), currency=str(one))} {one}" for one, net in nets
+            )
+            yield (
+                f"{redacted(name)}: {len(lines)} lines, net {amounts}, are in another file, too, "
+                "and count once."
+            )
+        for name, number in self.replaced.items():
+            yield f"{redacted(name)}: rows that another file of its layout replaces: {number}."
+        if batches := sorted({batch for *_, batch in sources.unread_batches or ()}):
             named = ", ".join(map(redacted, batches[:BATCHES_NAMED_MAX]))
             yield (
                 f"Settlement batches with a line that could not be read: {len(batches)} ({named}); "
@@ -438,58 +507,15 @@ class _Run:
             sentence = "No statement of a bank was given: those that earlier runs read are compared"
             yield f"{sentence}, covered are {reach}." if reach else f"{sentence}."
 
-    def lines_totals(self) -> Iterator[ControlTotal]:
-        """T2 of settlement lines: Σ of the most that one file has of each = Σ compared."""
-        lines, compared = self.earlier.lines, self.sources.settlement
-        tables = [*([lines] if lines else []), *self.given[SourceKind.SETTLEMENT]]
-        if compared is None or not tables[1:]:
-            return
-        rows = (zip(*(each.frame[n].tolist() for n in _REPORTED), strict=True) for each in tables)
-        none = Counter[tuple[Any, ...]]()
-        times, net = Counter[AccountKey](), Counter[AccountKey]()
-        for cells, number in reduce(or_, map(Counter, rows), none).items():
-            line = dict(zip(_REPORTED, cells, strict=True))
-            place = line["merchant_id"], line["account_id"], line["currency"]
-            times[place] += number
-            net[place] += number * line["net"]
-        name = "settlement: each line as often as in the file that has it most often = compared"
-        yield from paired("T2", name, left=times, right=counts(compared), measure="count")
-        right = sums(compared, column="net")
-        yield from paired("T2", name, left=net, right=right, measure="amount")
+    def passed_on(self, sources: Sources, *, result: Reconciliation) -> Iterator[Part]:
+        """The files of what the next run continues."""
+        on, left = self._for_next(sources), _left_open(result, previous=self.earlier.previous)
+        small = compared_tables(on, rules=self.rules, previous=left, ledger_sums={})
+        return rows_of(chain(input_tables(on), small.items()))
 
-    def seal(self, result: Reconciliation, *, place: Path) -> None:
-        """Write the sealed steps of the run below a temporary folder."""
-        rules, sources, storage = self.rules, self.sources, LocalStorage(place)
-        before, after = self.earlier.previous, dict[str, str]()
-        handed, left = self._passed_on(), _left_open(result, previous=before)
-        small = compared_tables(sources, rules=rules, previous=before, ledger_sums=self.ledger_sums)
-        next_small = compared_tables(handed, rules=rules, previous=left, ledger_sums={})
-        with reported(self.request.out / NIGHT):
-            for step, tables in (
-                (INPUTS, chain(input_tables(sources), small.items())),
-                (RESULTS, result_tables(result)),
-                (CARRIED_FORWARD, chain(input_tables(handed), next_small.items())),
-            ):
-                about = About(
-                    run_id=result.digest,
-                    merchant_id="",
-                    account_id="",
-                    business_date=self.request.as_of.isoformat(),
-                    mode=PLAIN_FILES,
-                    step=step,
-                    predecessor="",
-                    rules_digest=rules.digest,
-                    product_version=__version__,
-                    history_before="",
-                    after={**after},
-                    absent=absent_of(sources) if step == INPUTS else (),
-                )
-                sealed = write_step(storage, night=NIGHT, about=about, parts=rows_of(tables))
-                after[step] = sealed.sha256
-
-    def _passed_on(self) -> Sources:
+    def _for_next(self, sources: Sources) -> Sources:
         """What the next run compares with its own files: no order and no payment."""
-        sources, earlier, banks = self.sources, self.earlier, self.banks
+        earlier, banks, lines = self.earlier, self.banks, self.lines
         none = Sources(
             orders=frame_of((), columns=ORDER_COLUMNS),
             gateway=frame_of((), columns=GATEWAY_COLUMNS),
@@ -507,10 +533,8 @@ class _Run:
             none = replace(
                 none, bank=BankSource(needed.entries, needed.statements) if own else None
             )
-        settled = self.tables[SourceKind.SETTLEMENT]
-        if not settled:
+        if lines is None:
             return none
-        lines = pd.concat([table.frame for table in settled], ignore_index=True)
         entries = None if earlier.entries is None else earlier.entries.frame
         if sources.ledger is not None or entries is None:
             entries = _cash_of(sources, lines=lines, rules=self.rules)
@@ -522,9 +546,8 @@ class _Run:
         run, before = self.request.out.resolve().name, {file.sha256 for file in earlier.known}
         known = (
             replace(file, name=f"{run}/{file.name}")
-            for table in self.given[SourceKind.SETTLEMENT]
-            for file in [table.facts.source_file]
-            if file.sha256 not in before
+            for file in (each.source_file for each in self.facts)
+            if file.kind is SourceKind.SETTLEMENT and file.sha256 not in before
         )
         unread = frozenset(batch for batch in unsure_batches(sources) if batch[-1])
         return replace(
@@ -535,43 +558,66 @@ class _Run:
             files=(*earlier.known, *known),
         )
 
-    def write(
+    def report(
         self,
         place: Path,
         result: Reconciliation,
         *,
-        notes: tuple[str, ...],
+        sources: Sources,
         clock: Clock,
         write_workbook: WriteWorkbook,
-    ) -> tuple[NightFigures, Path]:
-        """Write the result files and the workbook; return what it shows, and its path.
-
-        Next to an earlier run's workbook, that path has another name than the usual one.
-        """
-        out, sources, opening = self.request.out, self.sources, self.earlier.previous
-        day = self.request.as_of
+        sheet_totals: ReadTotals,
+    ) -> tuple[Reconciliation, pa.Table]:
+        """Write the result files and the workbook; return the result with T13, and its sheets."""
+        out, opening = self.request.out, self.earlier.previous
         figures = plain_figures(
-            result, sources=sources, business_date=day, clock=clock, rules=self.rules
+            result,
+            sources=sources,
+            business_date=self.request.as_of,
+            clock=clock,
+            rules=self.rules,
         )
         claims = {} if figures.fees is None else {FEE_CLAIMS: claims_csv(figures.fees)}
-        files = result_files(result, rejects=sources.rejects, files=sources.files)
-        write_files(place, {**claims, **files})
+        write_files(place, {**claims, **row_files(result, rejects=sources.rejects)})
         figures = replace(
             figures,
-            notes=notes,
+            notes=(*self.notes(result, sources=sources),),
             ledger_sums=self.ledger_sums,
             opening_breaks=None if opening is None else len(opening.breaks),
             list_files=files_of_lists(place, result=result),
         )
-        path = out / WORKBOOK
-        try:
-            return figures, write_workbook(figures, path)
-        except OSError as error:
-            msg = (
-                f"the workbook {path} cannot be written: {error.strerror}; the files of an earlier "
-                "run were kept; close the workbook or name another folder and run again"
-            )
-            raise OutputError(msg) from error
+        there, made = frozenset(out.iterdir()), list[Path]()
+
+        def drawn(shown: Reconciliation) -> Path:
+            # A workbook that equals an earlier run's is that run's file, and stays.
+            for path in made:
+                if path not in there:
+                    path.unlink()
+            write_files(place, {SUMMARY: summary_json(shown, files=sources.files)})
+            told = replace(figures, verdict=shown.verdict, control_totals=shown.control_totals)
+            try:
+                made.append(write_workbook(told, out / WORKBOOK))
+            except OSError as error:
+                msg = (
+                    f"the workbook {out / WORKBOOK} cannot be written: {error.strerror}; the files "
+                    "of an earlier run were kept; close the workbook or name another folder and "
+                    "run again"
+                )
+                raise OutputError(msg) from error
+            return made[-1]
+
+        def read(path: Path) -> SheetTotals:
+            return sheet_totals(path, companions={file.name: file for file in place.iterdir()})
+
+        proven, _, sheets = proven_by_sheets(
+            result,
+            results=place / NIGHT / RESULTS,
+            files=figures.files_named(),
+            account=NO_ACCOUNT,
+            draw=drawn,
+            read=read,
+        )
+        return proven, sheets
 
 
 def _left_open(result: Reconciliation, *, previous: Previous | None) -> Previous:
@@ -611,7 +657,7 @@ def _refuse_known(tables: Iterable[TableRead], *, earlier: EarlierRun) -> None:
 
 
 def _with_carried(tables: Tables, *, earlier: EarlierRun) -> Tables:
-    """The tables of a run with those passed on, each settlement line once.
+    """The tables of a run with those passed on.
 
     Open lines stay open though no newer ones are given. Without a ledger the earlier entries are
     passed on but not compared: none of the run's own payments would be booked in them.
@@ -621,34 +667,81 @@ def _with_carried(tables: Tables, *, earlier: EarlierRun) -> Tables:
         settled = (earlier.lines, *settled)
     if booked and earlier.entries is not None:
         booked = (earlier.entries, *booked)
-    return {**tables, SourceKind.SETTLEMENT: _each_line_once(settled), SourceKind.LEDGER: booked}
+    return {**tables, SourceKind.SETTLEMENT: settled, SourceKind.LEDGER: booked}
 
 
-def _each_line_once(tables: Sequence[TableRead]) -> tuple[TableRead, ...]:
-    """The tables, each without the lines that those before it report.
+@contextmanager
+def _facts(
+    tables: Iterable[TableRead], *, schema: FileSchema, day: date
+) -> Iterator[tuple[list[Written], StorageOf]]:
+    """The rows of files as SQL reads them, by their number; files without rows have none."""
+    with folder_for_now("recon-facts-") as folder:
+        storage, files = LocalStorage(folder), []
+        for number, table in enumerate(tables):
+            written = facts_rows.written(day, [table.frame], schema=schema, storage=storage)
+            if written is not None:
+                name = table.facts.source_file.name
+                facts = replace(written.facts, file_id=number, name=name)
+                files.append(written._replace(facts=facts))
+        yield files, lambda _: storage
 
-    A line counts as often as the file that has it most often: its second occurrence in a file is
-    repeated by the second in another file, not by the first.
+
+def _current_orders(
+    tables: Sequence[TableRead], *, layouts: Sequence[FileLayout], day: date
+) -> tuple[pd.DataFrame, OrderSteps, dict[str, int]]:
+    """The order rows that count, by the SQL of a night, and what became of the others.
+
+    Third, how many rows of each file another one of its layout replaces. A file is a sender of its
+    own, unless its layout says that the newest file counts: then it is one with those before it (by
+    name) where it is surely newer.
     """
-    if not tables[1:]:
-        return tuple(tables)
-    lines = pd.concat([table.frame[[*_REPORTED]] for table in tables], ignore_index=True)
-    sizes = [len(table.frame) for table in tables]
-    lines["nth"] = lines.groupby([np.repeat(range(len(sizes)), sizes), *_REPORTED]).cumcount()
-    again = np.split(lines.duplicated().to_numpy(), np.cumsum(sizes)[:-1])
-    return tuple(_without(table, rows=rows) for table, rows in zip(tables, again, strict=True))
+    newest: dict[str, Export] = {}
+    named = zip(tables, layouts, strict=True)
+    in_order = sorted(named, key=lambda each: parts_of_name(each[0].facts.source_file.name))
+    with _facts((table for table, _ in in_order), schema=ORDER_FACTS, day=day) as (every, storages):
+        files: list[StoredFacts] = []
+        for written in every:
+            number, layout = written.facts.file_id, in_order[written.facts.file_id][1]
+            sender = str(number)
+            if layout.newest_file_counts:
+                reach = max(each.ordered_to for each in written.accounts)
+                this, last = Export(written.facts.name, reach), newest.get(layout.files)
+                if last is None or is_newer(this, than=last):
+                    sender, newest[layout.files] = layout.files, this
+            files.append(written.by(sender).facts)
+        rows = rows_of_files(files, of=files, storages=storages)
+    counts = counts_by_file(rows)
+    senders = {file.file_id: file for file in files if file.sender in newest}
+    replaced = Counter[str]()
+    for row in counts:
+        if row["file_id"] in senders:
+            gone = row["count_all"] - row["is_current_sum"] - row["repeats_sum"]
+            replaced[senders[row["file_id"]].name] += gone
+    became = steps_of(counts, names={file.file_id: file.name for file in files})
+    return frame_of_orders(rows.filter(rows["is_current"])), became, dict(+replaced)
 
 
-def _without(table: TableRead, *, rows: Bools) -> TableRead:
-    """A table less the marked rows, which count as skipped."""
-    if not rows.any():
-        return table
-    file, number = table.facts.source_file, int(rows.sum())
-    file = replace(
-        file, rows_accepted=file.rows_accepted - number, rows_skipped=file.rows_skipped + number
+def _each_line_once(
+    tables: Sequence[TableRead], *, day: date
+) -> tuple[list[pd.DataFrame], tuple[tuple[str, pd.DataFrame], ...]]:
+    """The settlement lines of each file that count, by the SQL of a night.
+
+    Second, the lines of those files that another one has too, the newest file first.
+    """
+    frames = [table.frame for table in tables]
+    if not frames[1:]:
+        return frames, ()
+    with _facts(tables, schema=SETTLED_FACTS, day=day) as (every, storages):
+        repeats = repeats_of([each.facts for each in every], storages=storages).to_pydict()
+    again = [np.zeros(len(frame), np.bool_) for frame in frames]
+    for file_id, row in zip(repeats["file_id"], repeats["row"], strict=True):
+        again[file_id][row] = True
+    marked = [*zip(tables, again, strict=True)]
+    return [table.frame[~rows].reset_index(drop=True) for table, rows in marked], tuple(
+        (table.facts.source_file.name, table.frame[rows])
+        for table, rows in reversed(marked)
+        if rows.any()
     )
-    frame = table.frame[~rows].reset_index(drop=True)
-    return TableRead(frame, table.facts._replace(source_file=file))
 
 
 def _batches(frames: Iterable[pd.DataFrame]) -> set[tuple[str, ...]]:
@@ -660,42 +753,6 @@ def _batches(frames: Iterable[pd.DataFrame]) -> set[tuple[str, ...]]:
         for key in zip(*(texts(own[name]) for name in _OF_BATCH), strict=True)
     }
     return batches | {(merchant, account, "", batch) for merchant, account, _, batch in batches}
-
-
-def _newest_rows(
-    tables: Sequence[TableRead], *, layouts: Sequence[FileLayout]
-) -> tuple[TableRead, ...]:
-    """The order files; where their layout says so, without the rows that a newer file repeats.
-
-    A row that states since when it holds is not replaced by one that states an older time. A file
-    that is not surely newer than the one before it (by name) neither replaces nor is replaced.
-    """
-    never_older = pd.Timestamp.max.tz_localize("UTC").floor("us")
-    exports = [
-        Export(table.facts.source_file.name, reach=None if times.empty else times.max())
-        for table in tables
-        for times in [table.frame["ordered_at"]]
-    ]
-    chains: dict[str, list[int]] = {}
-    for at in sorted(range(len(tables)), key=lambda at: parts_of_name(exports[at].name)):
-        if layouts[at].newest_file_counts:
-            chain = chains.setdefault(layouts[at].files, [])
-            if not chain or is_newer(exports[at], than=exports[chain[-1]]):
-                chain.append(at)
-    current = list(tables)
-    for chain in chains.values():
-        anew: pd.Series[Any] | None = None
-        for at in reversed(chain):
-            frame = tables[at].frame
-            keys = pd.MultiIndex.from_frame(frame[[*_OF_AN_ORDER]].astype(str))
-            since = pd.Series(frame["updated_at"].array, index=keys)
-            own = since.fillna(never_older)
-            later = own.iloc[:0] if anew is None else anew
-            stated = later.reindex(keys)
-            over = stated.notna() & (since.isna() | (stated >= since))
-            current[at] = _without(tables[at], rows=over.to_numpy())
-            anew = pd.concat([later, own]).groupby(level=[*_OF_AN_ORDER]).max()
-    return tuple(current)
 
 
 def _as_compared(sources: Sources, *, earlier: EarlierRun, rules: Rules) -> Sources:

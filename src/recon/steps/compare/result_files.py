@@ -66,6 +66,12 @@ def result_files(
     files: Sequence[SourceFile],
 ) -> dict[str, Content]:
     """Name -> content of every text file of a reconciliation, the summary last."""
+    summary = {SUMMARY: summary_json(result, files=files)}
+    return {**row_files(result, rejects=rejects), **summary}
+
+
+def row_files(result: Reconciliation, *, rejects: Sequence[Reject]) -> dict[str, Content]:
+    """Name -> content of every CSV file of a reconciliation."""
     return {
         BREAKS: csv_parts(result.breaks, columns=BREAKS_CSV),
         "effects.csv": csv_parts(result.effects, columns=EFFECT_COLUMNS),
@@ -74,7 +80,6 @@ def result_files(
         UNVERIFIED: csv_parts(result.unverified, columns=UNVERIFIED_COLUMNS),
         "rejects.csv": _rejects_csv(rejects),
         JOURNALS: journals_csv(result.journals),
-        SUMMARY: _summary(result, files=files),
     }
 
 
@@ -164,7 +169,8 @@ _INPUT = (
 )
 
 
-def _summary(result: Reconciliation, *, files: Sequence[SourceFile]) -> str:
+def summary_json(result: Reconciliation, *, files: Sequence[SourceFile]) -> str:
+    """The summary of a reconciliation: its verdict, sums, control totals, inputs and digests."""
     again = result.movements[result.movements["reopens"].ne("")]
     codes = result.breaks["code"].astype("str").value_counts()
     shared = result.breaks["cause"].astype("str")

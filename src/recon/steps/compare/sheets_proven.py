@@ -1,18 +1,25 @@
-"""T13: the totals of a workbook's sheets, compared in SQL with the results they show."""
+"""T13: the totals of a workbook's sheets, compared in SQL with the results they show.
 
-from collections.abc import Mapping
+Also what the step `proof` of a run holds once T13 is known.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
 from recon.archive.rows_file import Ordered, write_ordered
 from recon.archive.schemas import SCHEMAS
+from recon.archive.step_folder import Document, Part, rows_of
 from recon.matching.breaks.result import SECTIONS, Reconciliation
 from recon.model.figures import ListFile
 from recon.model.terms import ControlTotal, Verdict
+from recon.model.uptime import give_back
 from recon.privacy.own_files import folder_for_now, for_owner
-from recon.proof.night_tables import table_of_rows
+from recon.proof.night_tables import table_of_rows, totals_table
 from recon.proof.totals_in_sql import (
     BY_RULE,
     IN_FILE,
@@ -22,6 +29,7 @@ from recon.proof.totals_in_sql import (
     in_file,
     sheets_in_sql,
 )
+from recon.steps.runtime.night_folder import RULES
 
 SheetTotals = Mapping[str, tuple[int, Mapping[str, int]]]
 """Section (break, match, pending, unverified, BY_RULE with each rule of matches, and a section and
@@ -71,6 +79,61 @@ def held_against(
         with open(file, "wb", opener=for_owner) as target:
             write_ordered(target, Ordered(sheets), schema=SCHEMAS["sheets"])
         return sheets, sheets_in_sql(results, sheets=file, account=account)
+
+
+def proven_by_sheets(
+    result: Reconciliation,
+    *,
+    results: Path,
+    files: Mapping[str, ListFile],
+    account: tuple[str, str],
+    draw: Callable[[Reconciliation], Path],
+    read: Callable[[Path], SheetTotals],
+) -> tuple[Reconciliation, Path, pa.Table]:
+    """Draw the workbook of a result, read it back, and return the result with T13, and its sheets.
+
+    A workbook whose sheets differ is drawn again, to say so.
+
+    Args:
+        result: The result, with all totals but T13.
+        results: See `held_against`.
+        files: See `held_against`.
+        account: See `held_against`.
+        draw: Writes the workbook of a result and returns its path.
+        read: Reads the totals of its sheets back.
+    """
+    of_run: dict[str, Any] = {"results": results, "files": files, "account": account}
+    _, expected = held_against({}, **of_run, verdict=result.verdict)
+    # Until it is read back, the workbook assumes that all sheets agree.
+    agreeing = (replace(one, left=one.right) if one.id == SHEETS else one for one in expected)
+    proven = with_t13(result, totals=(*agreeing,))
+    path = draw(proven)
+    give_back()
+    sheets, checked = held_against(read(path), **of_run, verdict=proven.verdict)
+    if not all(total.passed for total in checked):
+        proven = with_t13(result, totals=checked)
+        path = draw(proven)
+    return proven, path, sheets
+
+
+def rules_document(document: Mapping[str, Any]) -> Document:
+    """The rules of a comparison, with every default, as a file of its proof."""
+    return Document(RULES, json.dumps(document, indent=2).encode())
+
+
+def proof_parts(
+    result: Reconciliation,
+    *,
+    sheets: pa.Table,
+    documents: Iterable[Document],
+    statements: Mapping[str, str],
+) -> list[Part]:
+    """Files of the step `proof`: totals, what was read back, documents, and the SQL by name."""
+    return [
+        *rows_of([("totals", totals_table(result.control_totals)), ("sheets", sheets)]),
+        *documents,
+        *(Document(name, text.encode()) for name, text in statements.items()),
+    ]
 
 
 def with_t13(result: Reconciliation, *, totals: tuple[ControlTotal, ...]) -> Reconciliation:

@@ -239,7 +239,7 @@ class OrderInbox(DeclaredInbox[SourceFile | None]):
         """
         store, run, source = self.environment.store, self.run, read.facts.source_file
         facts = facts_rows.written(
-            run,
+            run.business_date,
             _counted(read),
             schema=ORDER_FACTS,
             storage=storage_of(run, environment=self.environment),
@@ -409,7 +409,9 @@ class SettlementInbox(DeclaredInbox[tuple[SourceFile | None, str]]):
         if self._is_noted(path, source.sha256):
             return None, words
         storage = storage_of(run, environment=environment)
-        settled = facts_rows.written(run, [lines], schema=SETTLED_FACTS, storage=storage)
+        settled = facts_rows.written(
+            run.business_date, [lines], schema=SETTLED_FACTS, storage=storage
+        )
         environment.crash_point("archived the lines")
         with environment.store.writing(turn=Turn.ORDERS) as connection:
             order_rows.save_file(

@@ -157,7 +157,7 @@ def _planned_again(
             layout = layout_of(name, layouts=account.layouts)
             with order_file(source, rules=rules, layout=layout, keep=False) as read:
                 orders = facts_rows.written(
-                    run,
+                    run.business_date,
                     (orders for orders, _ in read.parts()),
                     schema=ORDER_FACTS,
                     storage=storage,
@@ -166,7 +166,9 @@ def _planned_again(
         layouts = account.settlement.layouts if account.settlement else ()
         layout = layout_of(name.removeprefix(NAME_PREFIX), layouts=layouts)
         lines, _ = settlement_file(source, rules=rules, layout=layout)
-        settled = facts_rows.written(run, [lines], schema=SETTLED_FACTS, storage=storage)
+        settled = facts_rows.written(
+            run.business_date, [lines], schema=SETTLED_FACTS, storage=storage
+        )
         return settled.facts if settled else None
 
 

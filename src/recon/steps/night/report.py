@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recon.archive.schemas import ANSWERS, SCHEMAS
-from recon.archive.step_folder import Document, Part, Sealed, rows_of
+from recon.archive.step_folder import Document, Sealed
 from recon.config.fee_contract import FeeContract
 from recon.files.formats.named_bytes import sha256_of
 from recon.matching.breaks.movements import with_reopened
@@ -63,17 +63,21 @@ from recon.proof.night_tables import (
     FRAMES,
     TARIFFS,
     frame_of_table,
-    totals_table,
     with_tariffs,
 )
-from recon.proof.totals_in_sql import SHEETS, sql_files
+from recon.proof.totals_in_sql import sql_files
 from recon.steps.approvals.people import attention
 from recon.steps.approvals.sign_off import notes_on
 from recon.steps.compare.inputs import frozen_inputs, vanished_reported
 from recon.steps.compare.night_totals import results_at
 from recon.steps.compare.result_files import write_claims
 from recon.steps.compare.rules_change import MOVED_BY_RULES
-from recon.steps.compare.sheets_proven import SheetTotals, held_against, with_t13
+from recon.steps.compare.sheets_proven import (
+    SheetTotals,
+    proof_parts,
+    proven_by_sheets,
+    rules_document,
+)
 from recon.steps.compare.shown_breaks import severe_breaks
 from recon.steps.compare.stored_sources import small_of_night
 from recon.steps.files.arrived_rows import files_reported
@@ -84,7 +88,6 @@ from recon.steps.runtime.night_end import STOP_NEXT, end_of
 from recon.steps.runtime.night_folder import (
     DECISIONS,
     PROOF,
-    RULES,
     WORKBOOK,
     SealedNight,
     StoredResult,
@@ -383,22 +386,21 @@ def report(run_id: str, *, environment: Environment, workbooks: Workbooks) -> St
         matched_rows_max=lists["matched_rows_max"],
         open_rows_max=lists["open_rows_max"],
     )
+
+    def drawn(shown: Reconciliation) -> Path:
+        figures = figures_of(run, result=shown, environment=environment)
+        give_back()
+        return _write(figures, environment=environment, workbooks=workbooks)
+
     with results_at(run, environment=environment) as results:
-        of_run: dict[str, Any] = {"results": results, "files": named, "account": run.account}
-        _, expected = held_against({}, **of_run, verdict=result.verdict)
-        # Until it is read back, the workbook assumes that all sheets agree.
-        agreeing = (replace(one, left=one.right) if one.id == SHEETS else one for one in expected)
-        proven = with_t13(result, totals=(*agreeing,))
-        figures = figures_of(run, result=proven, environment=environment)
-        give_back()
-        path = _write(figures, environment=environment, workbooks=workbooks)
-        give_back()
-        totals = workbooks.totals(path)
-        sheets, checked = held_against(totals, **of_run, verdict=proven.verdict)
-    if not all(total.passed for total in checked):
-        proven = with_t13(result, totals=checked)
-        figures = figures_of(run, result=proven, environment=environment)
-        path = _write(figures, environment=environment, workbooks=workbooks)
+        proven, path, sheets = proven_by_sheets(
+            result,
+            results=results,
+            files=named,
+            account=run.account,
+            draw=drawn,
+            read=workbooks.totals,
+        )
     _save(run, result=proven, path=path, sheets=sheets, environment=environment)
     end = end_of(run, environment=environment, verdict=proven.verdict)
     figure_values = {"workbook": str(path), "verdict": proven.verdict.value, **end.figures}
@@ -700,20 +702,16 @@ def write_proof(
         night = sealed_night(connection, run, environment=environment)
         saved = runs.text_of(connection, result.rules_digest)
     # The rules that were applied, whatever is declared now; none if they are no longer stored.
-    declared, rules = environment.settings.rules, list[Document]()
+    declared, documents = environment.settings.rules, list[Document]()
     if declared.digest == result.rules_digest:
-        rules.append(Document(RULES, json.dumps(declared.document, indent=2).encode()))
+        documents.append(rules_document(declared.document))
     elif runs.digest_of_text(saved) == result.rules_digest:
-        rules.append(Document(RULES, json.dumps(json.loads(saved), indent=2).encode()))
+        documents.append(rules_document(json.loads(saved)))
+    documents.append(Document(DECISIONS, packed_lines("".join(decisions))))
+    documents.append(Document(WORKBOOK, workbook.read_bytes()))
     # The SQL statements that prove the night name the files at their places in its folder.
     texts = sql_files(moved=night.moved, banks=night.has(COUNTED), bank_booked=night.has(BANKED))
-    parts: list[Part] = [
-        *rows_of([("totals", totals_table(result.control_totals)), ("sheets", sheets)]),
-        *rules,
-        Document(DECISIONS, packed_lines("".join(decisions))),
-        Document(WORKBOOK, workbook.read_bytes()),
-        *(Document(name, text.encode()) for name, text in texts.items()),
-    ]
+    parts = proof_parts(result, sheets=sheets, documents=documents, statements=texts)
     return write(
         run,
         PROOF,

@@ -125,7 +125,7 @@ _KINDS: Mapping[str, tuple[str, str, str]] = {
 
 
 def written(
-    run: Run,
+    day: date,
     parts: Iterable[pd.DataFrame],
     *,
     schema: FileSchema,
@@ -134,7 +134,7 @@ def written(
     """Write rows as one facts file and count them by account; returns None without rows.
 
     Args:
-        run: The run that reads the file.
+        day: The business date of the run that reads the file.
         parts: The rows, as frames; those of orders are sorted by key within each frame.
         schema: Of orders, or of settlement lines.
         storage: The archive.
@@ -177,7 +177,7 @@ def written(
         f"{what} could not be kept, so nothing of it was stored and nothing was sent: "
         f"{MAKE_WRITABLE}"
     )
-    folder = f"{FACTS}/{kind}/{run.business_date:%Y/%m}"
+    folder = f"{FACTS}/{kind}/{day:%Y/%m}"
     file = write_facts(storage, counted(), folder=folder, schema=schema, doing=doing)
     facts = StoredFacts(
         folder=folder,

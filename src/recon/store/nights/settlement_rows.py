@@ -335,6 +335,18 @@ class NightLines:
         return frame_of_lines(self.table())
 
 
+def repeats_of(files: Sequence[StoredFacts], *, storages: StorageOf) -> pa.Table:
+    """Return file and row of lines, of any account, that another one of these files has too.
+
+    Raises:
+        ArchiveError: A file cannot be read, or its hash differs from the stored one.
+    """
+    if not files:
+        return NO_ROWS
+    with _asking(files, account=("", ""), storages=storages) as sql:
+        return sql.table(f"FROM repeats() {_AS_REPORTED}").cast(NO_ROWS.schema)
+
+
 @contextmanager
 def _asking(
     files: Sequence[StoredFacts],

@@ -1,12 +1,12 @@
 """Current orders of an account, determined from all facts files that may contain them."""
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -78,7 +78,7 @@ class StoredOrders:
 
     def since(self, instant: datetime) -> pd.DataFrame:
         """Return ORDER_COLUMNS of the account's current rows ordered since an instant."""
-        return _frame(self._current(spans=[(instant, None)]))
+        return frame_of_orders(self._current(spans=[(instant, None)]))
 
     def in_view(self, *, since: datetime, asked: pa.Array, columns: Sequence[str] = ()) -> pa.Table:
         """Return current rows of the orders in `asked` and of orders with a row since an instant.
@@ -100,7 +100,7 @@ class StoredOrders:
 
     def of_keys(self, accounts: Sequence[str], *, order_nos: Sequence[str]) -> pd.DataFrame:
         """Return ORDER_COLUMNS of current rows of some orders in the merchant's `accounts`."""
-        return _frame(self._current(accounts=accounts, numbers=order_nos))
+        return frame_of_orders(self._current(accounts=accounts, numbers=order_nos))
 
     def named(self, order_nos: Sequence[str]) -> pa.Table:
         """Return the account's current rows of some orders with `file_id`, oldest file first."""
@@ -132,35 +132,20 @@ class StoredOrders:
         own = self.run.account
         accounts = {own, *facts_rows.accounts_of(self.connection, names)}
         rows = self._rows(sorted(accounts), of=tonight, columns=_ALWAYS)
-        owners = {name: rows[name].cast(pa.string()) for name in _OWNER}
-        plain = pa.table({**owners, **{name: rows[name] for name in ("file_id", *_BECAME)}})
-        groups = plain.group_by(["file_id", *_OWNER])
-        sums = groups.aggregate([([], "count_all"), *((name, "sum") for name in _BECAME)])
+        counts = [each for each in counts_by_file(rows) if each["file_id"] in names]
+        became = steps_of(counts, names=names)
         steps = dict.fromkeys(
             (REPEATS, REPLACED, OTHER_ACCOUNTS, UNDECLARED, BEFORE_WINDOW, KNOWN_BEFORE), 0
         )
-        taken = {name: LoadCounts(0, 0, 0, 0) for name in names.values()}
-        for row in sums.to_pylist():
-            if row["file_id"] not in names:
-                continue
-            name, account = names[row["file_id"]], tuple(row[each] for each in _OWNER)
-            count, current = row["count_all"], row["is_current_sum"]
-            repeats, replaces = row["repeats_sum"], row["replaces_sum"]
-            before = taken[name]
-            taken[name] = LoadCounts(
-                before.accepted + count,
-                before.new + count - repeats - replaces,
-                before.repeat + repeats,
-                before.superseding + replaces,
-            )
-            steps[REPEATS] -= repeats
-            steps[REPLACED] -= count - current - repeats
+        steps |= became.steps
+        for row in counts:
+            account = tuple(row[each] for each in _OWNER)
             other = OTHER_ACCOUNTS if account in declared else UNDECLARED
-            steps[BEFORE_WINDOW if account == own else other] -= current
+            steps[BEFORE_WINDOW if account == own else other] -= row["is_current_sum"]
         recent = self._current(spans=[(since, None)], columns=_ALWAYS)
         for file_id, count in (Counter(older) + rows_by_file(recent)).items():
             steps[BEFORE_WINDOW if file_id in names else KNOWN_BEFORE] += count
-        return OrderSteps(steps, taken)
+        return OrderSteps(steps, became.taken)
 
     def undeclared_accounts(self, declared: Collection[Account]) -> list[str]:
         """Return accounts in the rows of tonight's files that are not declared."""
@@ -231,13 +216,13 @@ class StoredOrders:
     ) -> pa.Table:
         """Return all rows, of any account, of the orders in some files and of some numbers."""
         files = self._files(accounts)
-        if not files or not (of or len(numbers)):
+        if not (of or len(numbers)):
             return _ROW.empty_table()
         if sum(file.row_count for file in files) <= FEW_ROWS:
             # Few rows are read all at once and cached for later queries of the night.
-            ask = partial(_read, files, of=files, storages=self.storages)
+            ask = partial(rows_of_files, files, of=files, storages=self.storages)
             return facts_rows.answered(("orders", *files), ask=ask)
-        return _read(files, of=of, numbers=numbers, columns=columns, storages=self.storages)
+        return rows_of_files(files, of=of, numbers=numbers, columns=columns, storages=self.storages)
 
 
 def rows_by_file(rows: pa.Table) -> Counter[int]:
@@ -246,7 +231,35 @@ def rows_by_file(rows: pa.Table) -> Counter[int]:
     return Counter({count["values"]: count["counts"] for count in counts})
 
 
-def _read(
+def counts_by_file(rows: pa.Table) -> list[dict[str, Any]]:
+    """Return, by file and account, how many rows there are, and how many became what."""
+    owners = {name: rows[name].cast(pa.string()) for name in _OWNER}
+    plain = pa.table({**owners, **{name: rows[name] for name in ("file_id", *_BECAME)}})
+    groups = plain.group_by(["file_id", *_OWNER])
+    sums = groups.aggregate([([], "count_all"), *((name, "sum") for name in _BECAME)])
+    counts: list[dict[str, Any]] = sums.to_pylist()
+    return counts
+
+
+def steps_of(counts: Iterable[Mapping[str, Any]], *, names: Mapping[int, str]) -> OrderSteps:
+    """Return what the rows of some files became; `names` are those of the files, by number."""
+    steps = {REPEATS: 0, REPLACED: 0}
+    taken = {name: LoadCounts(0, 0, 0, 0) for name in names.values()}
+    for row in counts:
+        name, count, repeats = names[row["file_id"]], row["count_all"], row["repeats_sum"]
+        before, replaces = taken[name], row["replaces_sum"]
+        taken[name] = LoadCounts(
+            before.accepted + count,
+            before.new + count - repeats - replaces,
+            before.repeat + repeats,
+            before.superseding + replaces,
+        )
+        steps[REPEATS] -= repeats
+        steps[REPLACED] -= count - row["is_current_sum"] - repeats
+    return OrderSteps(steps, taken)
+
+
+def rows_of_files(
     files: Sequence[StoredFacts],
     *,
     of: Sequence[StoredFacts],
@@ -255,6 +268,8 @@ def _read(
     storages: StorageOf,
 ) -> pa.Table:
     """Read rows as for `StoredOrders._rows`; `files` are all that may have rows of the orders."""
+    if not files:
+        return _ROW.empty_table()
     names = [name for name in _ROW.names if name in {*_ALWAYS, *(columns or _ROW.names)}]
     with facts_rows.in_sql(files, storages=storages) as (sql, paths):
         sql.register("given", pa.table({"order_no": _texts(numbers)}))
@@ -289,7 +304,8 @@ def _ordered(table: pa.Table, spans: Sequence[Span]) -> pa.Array:
     return inside
 
 
-def _frame(rows: pa.Table) -> pd.DataFrame:
+def frame_of_orders(rows: pa.Table) -> pd.DataFrame:
+    """Return ORDER_COLUMNS of some rows."""
     return frame_of_table(rows.select([*ORDER_COLUMNS]))
 
 

@@ -16,7 +16,7 @@ from recon.steps.compare.plain_files import (
     reconcile_files,
 )
 from recon.steps.compare.result_files import SUMMARY
-from tests.proving import failed
+from tests.proving import OneLine, failed
 from tests.recon.matching.cash.truth import MERCHANT, Found, Row, truth_of
 
 NOW = datetime(2026, 11, 28, 1, tzinfo=UTC)
@@ -67,12 +67,6 @@ def write(rows, *, kind, path):
     return path
 
 
-def write_nothing(figures, place):
-    """A workbook of one line."""
-    place.write_text(figures.verdict)
-    return place
-
-
 def run(
     folder,
     files,
@@ -82,7 +76,7 @@ def run(
     rules="",
     bank=(),
     exports=(),
-    write_workbook=write_nothing,
+    shown=None,
 ):
     """Reconcile the rows of each kind that is given; the folder `out` has the result.
 
@@ -110,7 +104,10 @@ def run(
         bank=bank,
     )
     asked = replace(request, **given)
-    return reconcile_files(asked, clock=lambda: NOW, write_workbook=write_workbook)
+    shown = shown or OneLine()
+    return reconcile_files(
+        asked, clock=lambda: NOW, write_workbook=shown.write, sheet_totals=shown.totals
+    )
 
 
 def until(files, day):

@@ -11,12 +11,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from recon.steps.compare.plain_files import read_earlier_run
+from tests.proving import OneLine
 from tests.recon.files.bank_documents import IBAN
 from tests.recon.matching.bank.cases import booked
 from tests.recon.matching.bank.truth import FIRST, LAST, RATES, truth_of
 from tests.recon.matching.bank.writing import as_csv
 from tests.recon.matching.cash.truth import Row
-from tests.recon.steps.compare.test_carried import Files, failed, month, run, write_nothing
+from tests.recon.steps.compare.test_carried import Files, failed, month, run
 
 RULES = f"""
 [bank."main"]
@@ -142,21 +143,16 @@ def test_without_a_statement_a_run_says_up_to_which_day_it_is_covered(tmp_path):
     """Page one says that old statements are judged, and to which day each bank is covered."""
     _, second = both_runs(tmp_path, two_statements(tmp_path / "bank"))
     assert of_bank(second) == []
-    notes: list[str] = []
-
-    def keep(figures, place):
-        notes.extend(figures.notes)
-        return write_nothing(figures, place)
-
+    shown = OneLine()
     quiet = {kind: month(10)[kind] for kind in ("orders", "gateway", "ledger")}
     before = tmp_path / "second" / "out"
     terms: dict[str, Any] = {"as_of": "2026-10-20", "rules": RULES, "previous": before}
-    third = run(tmp_path / "third", quiet, **terms, write_workbook=keep)
+    third = run(tmp_path / "third", quiet, **terms, shown=shown)
     assert at_bank(third) == at_bank(second)
     said = (
         "No statement of a bank was given: those that earlier runs read are compared, covered are"
     )
-    assert f"{said} main to {ENDS}." in notes
+    assert f"{said} main to {ENDS}." in shown.figures[0].notes
 
 
 def test_a_statement_told_again_in_another_file_counts_once(tmp_path):

@@ -22,13 +22,12 @@ from recon.model.errors import (
     SourceMissingError,
     UsageError,
 )
-from recon.model.figures import NightFigures
 from recon.model.terms import Verdict
 from recon.proof import engine
 from recon.steps.compare import result_files
 from recon.steps.compare.plain_files import PlainFilesRequest, read_earlier_run, reconcile_files
 from reports.workbook_io import workbooks
-from tests.proving import failed, losing_a_break
+from tests.proving import OneLine, failed, losing_a_break
 
 ORDERS = """\
 merchant_id,account_id,order_no,currency,amount,status,ordered_at
@@ -75,15 +74,12 @@ def request(folder, **changes):
     return PlainFilesRequest(**named)  # type: ignore[arg-type]  # changes are of its own fields
 
 
-def write_nothing(figures, place):
-    """A workbook of one line."""
-    place.write_text(figures.verdict)
-    return place
-
-
-def run(asked):
+def run(asked, shown=None):
     """Reconcile with the real engine."""
-    return reconcile_files(asked, clock=lambda: NOW, write_workbook=write_nothing)
+    shown = shown or OneLine()
+    return reconcile_files(
+        asked, clock=lambda: NOW, write_workbook=shown.write, sheet_totals=shown.totals
+    )
 
 
 def test_a_run_that_loses_a_break_is_not_proven(tmp_path, monkeypatch):
@@ -153,7 +149,7 @@ def test_a_failing_read_back_removes_nothing_of_an_earlier_run(tmp_path, *, is_e
     The second workbook, which says what differs, stands beside it under a name of its own.
     """
     made = workbooks()
-    reconcile_files(request(tmp_path), clock=lambda: NOW, write_workbook=made.write)
+    run(request(tmp_path), made)
     before = (tmp_path / "out" / "reconciliation.xlsx").read_bytes()
     if not is_equal:
         (tmp_path / "orders.csv").write_text(ORDERS.replace("A2,EUR,11.00", "A2,EUR,13.00"))
@@ -208,15 +204,10 @@ def test_the_order_of_rows_changes_no_byte(ran, seed):
 
 def test_the_figures_name_the_file_of_all_matches_as_it_is_published(tmp_path):
     """A large night's workbook names matches.csv by the SHA-256 that it has in its place."""
-    seen: list[NightFigures] = []
-
-    def drawn(figures, place):
-        seen.append(figures)
-        return place
-
-    reconcile_files(request(tmp_path), clock=lambda: NOW, write_workbook=drawn)
+    shown = OneLine()
+    run(request(tmp_path), shown)
     content = (tmp_path / "out" / "matches.csv").read_bytes()
-    (figures,) = seen
+    (figures,) = shown.figures
 
     file = figures.list_files["match"]
     assert file.name == "matches.csv"
@@ -282,7 +273,7 @@ def test_a_failure_keeps_the_files_of_an_earlier_run(ran, monkeypatch, failing):
     if failing == "text":
         monkeypatch.setattr(result_files, "csv_parts", broken_rows)
     with pytest.raises(OutputError, match="No space left on device"):
-        reconcile_files(request(ran), clock=lambda: NOW, write_workbook=broken)
+        reconcile_files(request(ran), clock=lambda: NOW, write_workbook=broken, sheet_totals=broken)
     assert contents(ran / "out") == before
 
 
@@ -318,18 +309,13 @@ def test_a_line_that_nobody_could_read_is_not_forgotten_the_next_day(tmp_path, *
     for name, text in PAID.items():
         (tmp_path / f"{name}.csv").write_text(text + more * (name == "settlement"))
     settlement, second = (tmp_path / "settlement.csv",), tmp_path / "second"
-    told: list[str] = []
-
-    def noted(figures, place):
-        told.extend(figures.notes)
-        return write_nothing(figures, place)
-
     run(request(tmp_path, settlement=settlement))
     asked = request(tmp_path, previous=tmp_path / "out", out=second)
-    result = reconcile_files(asked, clock=lambda: NOW, write_workbook=noted)
+    shown = OneLine()
+    result = run(asked, shown)
 
     assert result.verdict is (Verdict.BREAKS_OPEN if unread else Verdict.RECONCILED)
-    assert any("NEWB" in each for each in told) is unread
+    assert any("NEWB" in each for each in shown.figures[0].notes) is unread
 
 
 def test_a_run_that_ends_while_its_files_get_their_names_is_no_run_before_another(
