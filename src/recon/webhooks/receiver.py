@@ -121,21 +121,21 @@ def read_message(
         account: The account of the address it was sent to.
         at: When it arrived.
     """
-    saved = stored_fields(pairs)
+    fields = stored_fields(pairs)
     given = pairs.get("encryption_data", "")
     for name in ("merchant_id", "account_id"):
         if pairs.get(name, "") != getattr(account, name):
             reason = f"its {name} is not the one of the address it was sent to"
-            return MessageRefusal("other account", reason, saved)
+            return MessageRefusal("other account", reason, fields)
     if not given:
-        return MessageRefusal("forged", "it carries no signature", saved)
+        return MessageRefusal("forged", "it carries no signature", fields)
     if not account.is_signed(given, MESSAGES, fields=pairs):
-        return MessageRefusal("forged", "its signature is not ours", saved)
-    if not any(saved.get(name) for name in SUBJECT_FIELDS):
+        return MessageRefusal("forged", "its signature is not ours", fields)
+    if not any(fields.get(name) for name in SUBJECT_FIELDS):
         return MessageRefusal(
-            "malformed", "it names no order, transaction, payout or contract", saved
+            "malformed", "it names no order, transaction, payout or contract", fields
         )
-    return _message(saved, at=at)
+    return _message(fields, at=at)
 
 
 def stored_fields(pairs: Mapping[str, str]) -> dict[str, str]:
@@ -150,38 +150,38 @@ def stored_fields(pairs: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _message(saved: Mapping[str, str], *, at: datetime) -> GatewayMessage:
-    kind = TYPE_WORDS.get(saved.get("webhooks_type", "").upper(), "") or _kind_of(saved)
-    name = next((name for name in OWN_AMOUNTS if name in saved), "amount")
-    currency = saved.get(name.replace("amount", "currency"), "") or saved.get("currency", "")
+def _message(fields: Mapping[str, str], *, at: datetime) -> GatewayMessage:
+    kind = TYPE_WORDS.get(fields.get("webhooks_type", "").upper(), "") or _kind_of(fields)
+    name = next((name for name in OWN_AMOUNTS if name in fields), "amount")
+    currency = fields.get(name.replace("amount", "currency"), "") or fields.get("currency", "")
     # The payment's own status says nothing about a refund of it.
-    fields = ("refund_status",) if kind.startswith("refund") else STATUS_FIELDS
+    status_fields = ("refund_status",) if kind.startswith("refund") else STATUS_FIELDS
     amount = None
     with suppress(AmountError):
-        amount = parse_minor_units(saved.get(name, ""), currency=currency)
+        amount = parse_minor_units(fields.get(name, ""), currency=currency)
     return GatewayMessage(
         kind=kind,
-        identity_sha256=_digest({name: saved.get(name, "") for name in IDENTITY_FIELDS}),
-        sha256=_digest(saved),
-        order_no=saved.get("order_no", ""),
-        transaction_id=saved.get("transaction_id", ""),
+        identity_sha256=_digest({name: fields.get(name, "") for name in IDENTITY_FIELDS}),
+        sha256=_digest(fields),
+        order_no=fields.get("order_no", ""),
+        transaction_id=fields.get("transaction_id", ""),
         currency=currency,
         amount=amount,
-        status=next((saved[name] for name in fields if name in saved), "")[:20],
-        fields=saved,
+        status=next((fields[name] for name in status_fields if name in fields), "")[:20],
+        fields=fields,
         received_at=at,
     )
 
 
-def _kind_of(saved: Mapping[str, str]) -> str:
+def _kind_of(fields: Mapping[str, str]) -> str:
     """Return the kind of a message with no type, or with an unknown one."""
-    if "webhooks_type" in saved:
+    if "webhooks_type" in fields:
         return OTHER
-    if "request_id" in saved:
+    if "request_id" in fields:
         return "payout"
-    if "recurring_status" in saved:
+    if "recurring_status" in fields:
         return "subscription"
-    return "refund result" if "refund_status" in saved else "payment"
+    return "refund result" if "refund_status" in fields else "payment"
 
 
 def _digest(fields: Mapping[str, str]) -> str:

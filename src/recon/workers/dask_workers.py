@@ -36,7 +36,7 @@ START = (
     "from recon.model.uptime import collect_seldom; collect_seldom(); "
     f"import sys; from {__name__} import answer; answer(int(sys.argv[1]))"
 )
-WORKER_FIELDS = (
+START_AGAIN = (
     "what was done before is kept: start the night again, with `compared_at_once = 1` in "
     "cluster.toml where this comes again"
 )
@@ -139,7 +139,7 @@ class _Processes:
         except TimeoutError:
             msg = (
                 f"a part of the comparison was not done within {self._seconds_max:g} s "
-                f"(result_seconds in cluster.toml); {WORKER_FIELDS}"
+                f"(result_seconds in cluster.toml); {START_AGAIN}"
             )
             raise ClusterError(msg) from None
         if error is not None:
@@ -168,13 +168,11 @@ class _Processes:
                 self._own.process = None
         except OSError as error:
             why = error.strerror or type(error).__name__
-            msg = (
-                f"a process for a part of the comparison could not be begun: {why}; {WORKER_FIELDS}"
-            )
+            msg = f"a process for a part of the comparison could not be begun: {why}; {START_AGAIN}"
             return None, ClusterError(msg)
         msg = (
             f"processes over one part of the comparison were ended from outside {ATTEMPTS} times, "
-            f"perhaps for want of memory; {WORKER_FIELDS}"
+            f"perhaps for want of memory; {START_AGAIN}"
         )
         return None, ClusterError(msg)
 
@@ -208,7 +206,7 @@ def _outcome(task: bytes) -> Answer:
         step = traceback.extract_tb(error.__traceback__)[-1]
         where = f"{type(error).__name__} at {Path(step.filename).name}:{step.lineno}"
         return None, ClusterError(
-            f"the process of a part of the comparison met {where}; {WORKER_FIELDS}"
+            f"the process of a part of the comparison met {where}; {START_AGAIN}"
         )
 
 
@@ -354,7 +352,7 @@ def _release(_: str) -> str:
 @contextmanager
 def _stated_plainly(cluster: ClusterSettings) -> Iterator[None]:
     """Convert Dask's exceptions to ClusterError."""
-    saved = "what was done before is kept: start the night again, or leave `address` out"
+    advice = "what was done before is kept: start the night again, or leave `address` out"
     try:
         yield
     except ReconError:
@@ -363,22 +361,22 @@ def _stated_plainly(cluster: ClusterSettings) -> Iterator[None]:
         msg = (
             f"no worker of {cluster.address} (cluster.toml) was there within "
             f"{cluster.connect_seconds:g} s, or finished a part within "
-            f"{cluster.result_seconds:g} s; {saved}"
+            f"{cluster.result_seconds:g} s; {advice}"
         )
         raise ClusterError(msg) from error
     except (OSError, CancelledError) as error:
-        raise _gone(cluster, saved=saved) from error
+        raise _gone(cluster, advice=advice) from error
     except Exception as error:
         if type(error).__name__ == "ClosedClientError":
-            raise _gone(cluster, saved=saved) from error
+            raise _gone(cluster, advice=advice) from error
         if type(error).__name__ != "KilledWorker":
             raise
         msg = (
             f"several workers of {cluster.address} (cluster.toml) died over one part, perhaps for "
-            f"want of memory; {saved}"
+            f"want of memory; {advice}"
         )
         raise ClusterError(msg) from None
 
 
-def _gone(cluster: ClusterSettings, *, saved: str) -> ClusterError:
-    return ClusterError(f"the scheduler {cluster.address} (cluster.toml) does not answer; {saved}")
+def _gone(cluster: ClusterSettings, *, advice: str) -> ClusterError:
+    return ClusterError(f"the scheduler {cluster.address} (cluster.toml) does not answer; {advice}")
