@@ -594,9 +594,9 @@ class _Run:
                 if path not in there:
                     path.unlink()
             write_files(place, {SUMMARY: summary_json(shown, files=sources.files)})
-            told = replace(figures, verdict=shown.verdict, control_totals=shown.control_totals)
+            agreed = replace(figures, verdict=shown.verdict, control_totals=shown.control_totals)
             try:
-                made.append(write_workbook(told, out / WORKBOOK))
+                made.append(write_workbook(agreed, out / WORKBOOK))
             except OSError as error:
                 msg = (
                     f"the workbook {out / WORKBOOK} cannot be written: {error.strerror}; the files "

@@ -6,6 +6,9 @@ from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
 from recon.matching.breaks.result import (
@@ -28,6 +31,7 @@ from recon.steps.compare import result_files
 from recon.steps.compare.plain_files import PlainFilesRequest, read_earlier_run, reconcile_files
 from reports.workbook_io import workbooks
 from tests.proving import OneLine, failed, losing_a_break
+from tests.recon.steps.compare.test_night_totals import verdict_by_hand
 
 ORDERS = """\
 merchant_id,account_id,order_no,currency,amount,status,ordered_at
@@ -88,6 +92,67 @@ def test_a_run_that_loses_a_break_is_not_proven(tmp_path, monkeypatch):
     result = run(request(tmp_path))
     assert result.verdict is Verdict.NOT_PROVEN
     assert {total.id for total in failed(result)} == {"T4"}
+
+
+def test_the_folder_of_a_run_proves_itself_with_duckdb_alone(ran):
+    """As the folder of a night does; a changed amount is told by its total."""
+    folder = ran / "out" / "night"
+    proven = verdict_by_hand(folder)
+    orders = pq.read_table(folder / "inputs" / "orders.parquet")
+    more = pc.add(orders["amount"], pa.scalar(1, pa.int64()))
+    changed = orders.set_column(orders.schema.get_field_index("amount"), "amount", more)
+    pq.write_table(changed, folder / "inputs" / "orders.parquet")
+    lines, verdict = verdict_by_hand(folder)
+
+    assert proven == ([], "PROVEN")
+    assert verdict == "NOT PROVEN"
+    assert {"T4", "T5A"} <= {line[0] for line in lines}
+
+
+@pytest.mark.parametrize(
+    ("rows", "amount"),
+    [
+        (["11.00,paid,2026-11-05T11:00Z", "12.00,paid,2026-11-05T12:00Z"], "12.00"),
+        (["11.00,paid,2026-11-05T11:00Z", "11.00,paid,2026-11-05T12:00Z"], "11.00"),
+        (
+            [
+                "11.00,paid,2026-11-05T12:00Z",
+                "12.00,paid,2026-11-05T12:00Z",
+                "99.00,paid,2026-11-05T11:00Z",
+            ],
+            "23.00",
+        ),
+    ],
+    ids=["newer", "equal but for its instant", "older than two that conflict"],
+)
+def test_the_row_that_stands_is_the_one_that_stands_in_a_night(tmp_path, rows, amount):
+    """The newest `updated_at` stands and equal content counts once: an older row joins nothing.
+
+    Whether the rows come in one file or in several, and what became of each is a total.
+    """
+    head = "merchant_id,account_id,order_no,currency,amount,status,ordered_at,updated_at"
+    texts = [
+        "100042,100042001,A2,EUR,{},{},2026-11-05T10:00:00Z,{}".format(*row.split(","))
+        for row in rows
+    ]
+    shown = set()
+    for number, files in enumerate([[texts], [texts[::-1]], [[text] for text in texts]]):
+        paths = [tmp_path / f"{number}-{at}.csv" for at, _ in enumerate(files)]
+        for path, lines in zip(paths, files, strict=True):
+            path.write_text("\n".join([head, *lines, ""]))
+        result = run(request(tmp_path, orders=tuple(paths), out=tmp_path / f"out{number}"))
+        table = (tmp_path / f"out{number}" / "breaks.csv").read_text().splitlines()
+        matches = (tmp_path / f"out{number}" / "matches.csv").read_text().splitlines()
+        shown |= {line for line in table + matches if ",A2," in line}
+        assert failed(result) == []
+        assert {total.name for total in result.control_totals} >= {
+            "orders: rows accepted, step by step = rows compared",
+            f"{paths[0].name} stored: accepted = new + repeat + superseding",
+        }
+    (line,) = shown
+
+    assert f",{amount},12.00,12.00," in line
+    assert ("DUPLICATE_ORDER_ROW" in line) is (len(rows) > 2)
 
 
 @pytest.mark.parametrize("is_true", [True, False])
