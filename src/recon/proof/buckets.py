@@ -28,7 +28,7 @@ from recon.matching.sides.ledger_side import are_compared, unrated_entries
 from recon.matching.sides.settlement_side import of_payments, summed_lines, with_summed
 from recon.model.errors import StoreError
 from recon.model.terms import InstructionKind
-from recon.proof.items import every_item, sides_of
+from recon.proof.items import items_table, sides_of
 from recon.proof.ledger_bridge import Steps, steps_of
 from recon.proof.night_tables import FRAMES
 from recon.proof.sql_session import SqlError, reading
@@ -250,7 +250,7 @@ def compare_bucket(
         unrated=unrated_entries(ledger, rules=rules),
     )
     frames = {name: getattr(classified.frames, name) for name in SECTIONS}
-    return figures, BucketRows(frames, every_item(classified, sources=sources).get())
+    return figures, BucketRows(frames, items_table(classified, sources=sources))
 
 
 def compared_last(small: Sources, *, figures: Sequence[BucketFigures]) -> Sources:

@@ -4,7 +4,6 @@ Sets that their match describes completely are left out (see `reported_by_match`
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import TypeAlias
 
 import numpy as np
@@ -13,15 +12,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recon.archive.schemas import SCHEMAS
-from recon.matching.breaks.result import Deferred
 from recon.matching.breaks.result_rows import first_identities, not_compared_rows
 from recon.matching.cash.result import CashResult, cash_items
 from recon.matching.classifying.outcomes import Outcomes
 from recon.matching.engine import Classified
-from recon.matching.frames.arrays import Arrays, Column, filled, frame_of_cells, stacked, texts
-from recon.matching.frames.coding import combined, equals, pieces
-from recon.matching.frames.digest import are_distinct
-from recon.matching.frames.grouping import Bools, Rows, count, present, total
+from recon.matching.frames.arrays import (
+    Arrays,
+    Column,
+    arrow_texts,
+    filled,
+    stacked,
+    text_column,
+    texts,
+)
+from recon.matching.frames.coding import equals
+from recon.matching.frames.grouping import Bools, Rows, count, present
 from recon.matching.frames.sources import Sources
 from recon.matching.frames.total_rows import ACCOUNT_KEY
 from recon.matching.frames.versions import CONFLICT, NEW
@@ -65,8 +70,6 @@ _IDENTITY = (
     *("merchant_id", "account_id", "order_no", "transaction_id", "reference_no", "entry_id"),
     "currency",
 )
-_OF_SETS = ("merchant_id", "account_id", "key", "kind", "currency")
-NO_COLUMNS = Arrays({}, size=0)
 _RESULT_COLUMNS = ("set_kind", "set_id", "set_currency", "state", "result_id", "set_key")
 Labels: TypeAlias = Column | pa.Array | pa.ChunkedArray
 """A column of texts, as numpy or as Arrow array."""
@@ -109,20 +112,12 @@ def sides_of(
         ledger: for the entries outside the sets.
         cash: the groups.
     """
-    pieces = [*_items_of_sets(joined, outcomes=outcomes, ledger=ledger), *cash_items(cash)]
+    parts = [*_items_of_sets(joined, outcomes=outcomes, ledger=ledger), *cash_items(cash)]
     by = ("source", *ACCOUNT_KEY, "state")
-    rows = stacked(pieces, names=(*by, "items", "net"))
-    groups, keys = combined([rows[name] for name in by])
-    count, amount = (total(rows[n], groups=groups, size=len(keys)) for n in ("items", "net"))
-    names = (*by, "count", "amount")
-    cells = sorted(
-        (*key, n, net) for key, n, net in zip(keys, count.tolist(), amount.tolist(), strict=True)
-    )
-    return frame_of_cells(
-        [dict(zip(names, row, strict=True)) for row in cells],
-        names=names,
-        numbers={"count", "amount"},
-    )
+    rows = stacked(parts, names=(*by, "items", "net")).columns
+    frame = pd.DataFrame({**rows, **{name: text_column(rows[name]) for name in by}})
+    sums = frame.groupby([*by])[["items", "net"]].sum().reset_index()
+    return sums.rename(columns={"items": "count", "net": "amount"})
 
 
 def _items_of_sets(
@@ -169,8 +164,8 @@ def _not_compared(joined: Joined, *, ledger: pd.DataFrame) -> Arrays:
     return Arrays(columns, size=size)
 
 
-def every_item(classified: Classified, *, sources: Sources) -> Deferred[pa.Table]:
-    """Return the deferred table of Reconciliation.items.
+def items_table(classified: Classified, *, sources: Sources) -> pa.Table:
+    """Return the table of Reconciliation.items.
 
     It has one row for all rows of a source with the same identifiers. Rows that a newer one
     replaced are included, and count as no item.
@@ -179,39 +174,13 @@ def every_item(classified: Classified, *, sources: Sources) -> Deferred[pa.Table
     flags, states = classified.rows["flags"][: joined.keys.size], outcomes.states()
     by_match = reported_by_match(joined, outcomes=outcomes, flags=flags, sources=sources)
     ids = dict(classified.rows.take(classified.rows["own"]).rows("identity", "set"))
-    primaries, ledger = outcomes.primary, None if cash is None else sources.ledger
-    # Until items are requested, only the parts of the sets that they need stay in memory.
-    joined = named_alone(joined)
-
-    def table() -> pa.Table:
-        sets, is_first = _results_of_sets(joined, states=states, primaries=primaries, ids=ids)
-        # A set that continues the id of an earlier break cannot be found by its order.
-        silent = np.append(by_match & is_first, np.False_)
-        of = {name: np.where(silent[own], NO_SET, own) for name, own in joined.keys.of.items()}
-        of_sets = _one_table(_parts(sources, joined=joined, of=of, sets=sets))
-        of_groups = _one_table(() if cash is None else _of_groups(cash, ledger=ledger))
-        return pa.concat_tables([of_sets, _summed(of_groups)])
-
-    return Deferred(table)
-
-
-def named_alone(joined: Joined) -> Joined:
-    """Return only the data of the sets that this module needs, so that the rest can be released."""
-    sets = {name: joined.sets[name] for name in _OF_SETS}
-    sides = (
-        replace(side, items=NO_COLUMNS, sets=NO_COLUMNS)
-        for side in (joined.orders, joined.gateway, joined.ledger)
-    )
-    orders, gateway, ledger = sides
-    return replace(
-        joined,
-        sets=Arrays(sets, size=len(joined.sets)),
-        nets=NO_COLUMNS,
-        settled=NO_COLUMNS,
-        orders=orders,
-        gateway=gateway,
-        ledger=ledger,
-    )
+    sets, is_first = _results_of_sets(joined, states=states, primaries=outcomes.primary, ids=ids)
+    # A set that continues the id of an earlier break cannot be found by its order.
+    silent = np.append(by_match & is_first, np.False_)
+    of = {name: np.where(silent[own], NO_SET, own) for name, own in joined.keys.of.items()}
+    of_sets = _one_table(_parts(sources, joined=joined, of=of, sets=sets))
+    groups = () if cash is None else _of_groups(cash, ledger=sources.ledger)
+    return pa.concat_tables([of_sets, _summed(_one_table(groups))])
 
 
 def _one_table(parts: Iterable[pa.Table]) -> pa.Table:
@@ -308,16 +277,16 @@ def _part(
     rows = np.flatnonzero(of >= 0)
     size, numbers, taken = len(rows), of[rows], pa.array(rows)
     columns: dict[str, Labels] = {
-        name: _labels(frame[name]).take(taken) if name in frame.columns else filled("", size=size)
+        name: arrow_texts(frame[name]).take(taken)
+        if name in frame.columns
+        else filled("", size=size)
         for name in _IDENTITY
     }
     columns |= {name: sets[name].take(pa.array(numbers)) for name in _RESULT_COLUMNS}
     columns |= {"source": filled(source, size=size), "items": in_scope[rows].astype(np.int64)}
     table = _table(columns)
-    # Rows can be equal only where a set has several of one source, under one id.
+    # Rows can be equal only where a set has several of one source.
     crowded = np.bincount(numbers)[numbers] > 1 if size else np.zeros(0, dtype=np.bool_)
-    if not crowded.any() or ("entry_id" in frame.columns and are_distinct(frame["entry_id"])):
-        return table
     several = _summed(table.filter(pa.array(crowded)))
     return pa.concat_tables([table.filter(pa.array(~crowded)), several])
 
@@ -354,11 +323,6 @@ def _of_groups(cash: CashResult, *, ledger: pd.DataFrame | None) -> Iterator[pa.
         columns |= {"set_kind": filled(GROUP, size=size), "set_key": findings["entry_id"][at]}
         columns |= {"set_currency": findings["currency"][at], "state": findings["state"][at]}
         yield _table(columns)
-
-
-def _labels(column: "pd.Series[str]") -> pa.Array:
-    """Return the texts of a column as an Arrow array."""
-    return pa.chunked_array(pieces(column), pa.large_string()).combine_chunks()
 
 
 def _text(labels: Labels) -> pa.Array:

@@ -8,15 +8,15 @@ what was compared.
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from recon.config.rules import Rules
 from recon.matching.cash.result import with_groups_marked
-from recon.matching.frames.coding import by_label, keyed
-from recon.matching.frames.digest import are_repeated
-from recon.matching.frames.grouping import Ints, Rows, given, total
+from recon.matching.frames.coding import by_label, numbered
+from recon.matching.frames.grouping import Ints, given
 from recon.matching.frames.sources import KEY_COLUMNS, Sources
 from recon.matching.frames.versions import CONFLICT, REPEAT, SUPERSEDED, versions
 from recon.matching.sides.ledger_side import (
@@ -57,10 +57,9 @@ Bridge = Mapping[SourceKind, Mapping[str, int]]
 def bridge_of(sources: Sources) -> Bridge:
     """Return the row steps of the sources, including those of the comparison itself."""
     orders = sources.orders
-    # Only an order number that occurs twice can be set aside: the others need not be grouped.
-    rows = orders[are_repeated(orders["order_no"]) | orders["order_no"].eq("").to_numpy()]
-    groups: Rows = rows.groupby([*KEY_COLUMNS], sort=False).ngroup().to_numpy().astype(np.intp)
-    bridges = {SourceKind.ORDERS: -_superseded(versions(rows, groups=groups, newest="updated_at"))}
+    groups = numbered(orders, by=(*KEY_COLUMNS,))
+    of_orders = versions(orders, groups=groups, newest="updated_at")
+    bridges = {SourceKind.ORDERS: -_superseded(of_orders)}
     if sources.ledger is not None:
         bridges[SourceKind.LEDGER] = -_superseded(entry_versions(sources.ledger))
     return {
@@ -123,9 +122,8 @@ def rejected_sums(rejects: Iterable[Reject]) -> dict[tuple[str, str], int]:
 
 def sums_by_type(ledger: pd.DataFrame) -> dict[tuple[str, str], int]:
     """Sum the entries by (entry type, currency), in minor units as written."""
-    groups, keys = keyed(ledger, by=("entry_type", "currency"))
-    sums = total(ledger["amount"].to_numpy(dtype=np.int64), groups=groups, size=len(keys))
-    return dict(zip(((kind, currency) for kind, currency in keys), sums.tolist(), strict=True))
+    sums: dict[Any, int] = ledger.groupby(["entry_type", "currency"])["amount"].sum().to_dict()
+    return sums
 
 
 def steps_of_arrived(
@@ -229,9 +227,10 @@ def _sums(currency: "pd.Series[str]", amounts: Ints) -> dict[str, int]:
     """Return the sum of the amounts by currency; empty where all amounts are 0."""
     if not amounts.any():
         return {}
-    groups, keys = keyed(pd.DataFrame({"currency": currency}), by=("currency",))
-    sums = total(amounts, groups=groups, size=len(keys))
-    return dict(zip((name for (name,) in keys), sums.tolist(), strict=True))
+    sums: dict[Any, int] = (
+        pd.Series(amounts).groupby(currency.reset_index(drop=True)).sum().to_dict()
+    )
+    return sums
 
 
 def _less(sums: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:

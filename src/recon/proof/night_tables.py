@@ -128,10 +128,8 @@ def bank_tables(sources: Sources) -> Tables:
 def result_tables(result: Reconciliation) -> Iterator[tuple[str, pa.Table]]:
     """Yield the result tables, one at a time to save memory."""
     for name in RESULTS:
-        if name == ITEMS:
-            yield name, result.every_item.passing()
-        else:
-            yield name, table_of(getattr(result, name), name=name)
+        rows = getattr(result, name)
+        yield name, rows if name == ITEMS else table_of(rows, name=name)
     for name, frame in result.bank.items():
         yield name, table_of(frame, name=name)
 

@@ -35,7 +35,7 @@ from recon.model.terms import SetState
 from recon.model.uptime import give_back
 from recon.privacy.own_files import folder_for_now, make_folder
 from recon.proof.buckets import SECTIONS, BucketFigures, BucketRows, ComparedBucket, counted
-from recon.proof.items import every_item, sides_of
+from recon.proof.items import items_table, sides_of
 from recon.proof.ledger_bridge import ledger_steps
 from recon.proof.night_tables import compared_tables, input_tables, result_tables
 from recon.proof.totals_in_sql import control_totals
@@ -102,7 +102,7 @@ def _result_of(
     counts = _open_counts(frames, sides=sides)
     held = listed_frame(() if cash is None else cash.listed)
     unrated = unrated_entries(sources.ledger, rules=rules)
-    items = every_item(classified, sources=sources)
+    items = items_table(classified, sources=sources)
     return Reconciliation(
         as_of=basis.as_of,
         verdict=verdict_of(counts, sources=sources, rules=rules, lacks=lacks),
@@ -133,9 +133,7 @@ def _result_of(
         ),
         rules_digest=rules.digest,
         words_digest=TABLE.words,
-        digest_of_all=Deferred(
-            lambda: digest_of(getattr(frames, each.name) for each in fields(frames))
-        ),
+        digest=digest_of(getattr(frames, each.name) for each in fields(frames)),
         movements=movements(
             frames.breaks,
             dispositions=_every_disposition(classified),
@@ -155,9 +153,7 @@ def _result_of(
             **bank_frames(sources.bank, result=bank, settlement=sources.settlement),
             **banked_frame(classified.bookings),
         },
-        every_item=Deferred(
-            lambda: pa.concat_tables([items.get(), *(each.items for each in rows)])
-        ),
+        items=pa.concat_tables([items, *(each.items for each in rows)]),
         held=held,
         gateway_holds=gateway_holds(held, sources=sources, cash=cash),
         bank_lacks=lacks,

@@ -128,8 +128,8 @@ def of_result(name, change):
     return spoil
 
 
-ROWS = {"every_match": "matches", "every_item": "items"}
-"""Parts of a result that are made when they are asked for, and what they are then."""
+ROWS = {"every_match": "matches"}
+"""What of a result is read when it is asked for, and what it is then."""
 
 
 def of_source(name, change):
@@ -189,7 +189,7 @@ BROKEN: Mapping[str, tuple[Break, set[str]]] = {
         of_source("universe", lambda _: pd.DataFrame(KEY)),
         {"T3"},
     ),
-    "sets of keys lost": (of_result("every_item", all_says("set_kind", "")), {"T3"}),
+    "sets of keys lost": (of_result("items", all_says("set_kind", "")), {"T3"}),
     "a break lost": (of_result("breaks", lambda rows: rows.iloc[1:]), {"T4"}),
     "a match lost": (of_result("every_match", lambda rows: rows.iloc[:-1]), {"T4"}),
     "payouts not counted": (of_result("sides", but("source", "payouts")), {"T14"}),
@@ -222,7 +222,7 @@ BROKEN: Mapping[str, tuple[Break, set[str]]] = {
         {"T8"},
     ),
     "a confirmed capture that no set has": (
-        of_result("every_item", all_says("state", "")),
+        of_result("items", all_says("state", "")),
         {"T8"},
     ),
     "refunds beyond their payment not told": (

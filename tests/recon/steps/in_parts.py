@@ -18,7 +18,7 @@ from recon.store.nights.runs import Run
 
 ORDERS_PER_PART = 3
 """Of a merchant's 29 orders some ten parts."""
-GONE = {"every_match", "every_item", "digest_of_all"}
+GONE = {"every_match"}
 """Of a result without its rows: what the digest and the files are held by."""
 
 

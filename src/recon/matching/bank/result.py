@@ -34,8 +34,7 @@ from recon.matching.classifying.sentences import Clause, amount_of, money
 from recon.matching.codes import CODES
 from recon.matching.frames.arrays import Arrays, columns_of
 from recon.matching.frames.bank_sources import BankSource, NightOfBank
-from recon.matching.frames.coding import keyed
-from recon.matching.frames.grouping import NO_INSTANT, amounts_of, microseconds, total
+from recon.matching.frames.grouping import NO_INSTANT, microseconds
 from recon.matching.frames.sources import SETTLEMENT_COLUMNS, Basis, Sources, frame_of
 from recon.matching.sides.settlement_side import BATCH, paid_out, pay_outs
 from recon.model.business_date import day_text
@@ -366,12 +365,8 @@ def _lines_of_batches(lines: pd.DataFrame | None) -> dict[tuple[str, ...], tuple
     if lines is None:
         return {}
     rows = lines[~pay_outs(lines)]
-    groups, batches = keyed(rows, by=BATCH)
-    gross, fees = (
-        total(amounts_of(rows[name]), groups=groups, size=len(batches)).tolist()
-        for name in ("gross", "fee")
-    )
-    return dict(zip(batches, zip(gross, fees, strict=True), strict=True))
+    sums = rows.groupby([*BATCH])[["gross", "fee"]].sum().reset_index()
+    return {(*batch,): (gross, fee) for *batch, gross, fee in sums.itertuples(index=False)}
 
 
 def _received(result: BankResult) -> Iterator[Row]:

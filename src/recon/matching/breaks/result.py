@@ -8,6 +8,7 @@ blank when the side is absent.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import cache
 from typing import Any, Generic, TypeVar
 
 import pandas as pd
@@ -69,22 +70,14 @@ def alike_by(row: Mapping[str, Any]) -> str:
 
 
 class Deferred(Generic[Value_co]):
-    """An expensive value that not every caller needs: computed once, when first requested."""
+    """A large value that not every caller needs: read once, when first requested."""
 
     def __init__(self, make: Callable[[], Value_co]) -> None:
-        self._make: Callable[[], Value_co] | None = make
-        self._made: list[Value_co] = []
+        self._make = cache(make)
 
     def get(self) -> Value_co:
         """Return the value."""
-        if self._make is not None:
-            self._made.append(self._make())
-            self._make = None  # release the inputs
-        return self._made[0]
-
-    def passing(self) -> Value_co:
-        """Return the value without storing it, unless it was requested before."""
-        return self._made[0] if self._make is None else self._make()
+        return self._make()
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +104,8 @@ class Reconciliation:
     rules_digest: str
     words_digest: str
     """Of the sentences of the table of codes: a change is shown and decides nothing."""
-    digest_of_all: Deferred[str]
-    """See `digest`."""
+    digest: str
+    """SHA-256 over the four frames and the effects: the same inputs, the same digest."""
     movements: pd.DataFrame = field(default_factory=lambda: _empty(MOVEMENT_COLUMNS))
     """MOVEMENT_COLUMNS: the roll-forward from the previous run; all `new` without one."""
     held: pd.DataFrame = field(default_factory=lambda: _empty(HELD_COLUMNS))
@@ -127,15 +120,11 @@ class Reconciliation:
     """BANK_TABLES and BANKED by name; empty where no bank statement was given."""
     bank_lacks: tuple[str, ...] = ()
     """Bank data that does not count, as text; empty in a result read from a run's folder."""
-    every_item: Deferred[pa.Table] = field(default_factory=lambda: Deferred(lambda: pa.table({})))
-    """See `items`."""
+    items: pa.Table = field(default_factory=lambda: pa.table({}))
+    """Allocation of every classified row, with the columns of `items` in archive.schemas; without
+    columns in a result read from a run's folder."""
     matched_rows: int | None = None
     """Number of matches of a result that released its rows."""
-
-    @property
-    def items(self) -> pa.Table:
-        """Allocation of every classified row, with the columns of `items` in archive.schemas."""
-        return self.every_item.get()
 
     @property
     def matches(self) -> pd.DataFrame:
@@ -151,29 +140,13 @@ class Reconciliation:
         """Number of matched sets."""
         return len(self.matches) if self.matched_rows is None else self.matched_rows
 
-    def make_rows(self) -> None:
-        """Compute digest and items now; of their inputs only those of matches stay in memory."""
-        for deferred in (self.digest_of_all, self.every_item):
-            deferred.get()
-
     def without_rows(self) -> "Reconciliation":
-        """Return the result without matches, items and their inputs, once its files are written.
+        """Return the result without matches and items, once its files are written.
 
         The number of matches and the digest over everything stay.
         """
-        digest = self.digest
-        return replace(
-            self,
-            every_match=Deferred[pd.DataFrame](_gone),
-            every_item=Deferred[pa.Table](_gone),
-            digest_of_all=Deferred(lambda: digest),
-            matched_rows=self.matched,
-        )
-
-    @property
-    def digest(self) -> str:
-        """SHA-256 over the four frames and the effects: the same inputs, the same digest."""
-        return self.digest_of_all.get()
+        every_match = Deferred[pd.DataFrame](_gone)
+        return replace(self, every_match=every_match, items=pa.table({}), matched_rows=self.matched)
 
 
 def _gone() -> Any:

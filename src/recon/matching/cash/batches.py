@@ -17,8 +17,8 @@ from typing import NamedTuple
 import numpy as np
 
 from recon.config.rules import Rules
-from recon.matching.frames.arrays import texts, texts_at
-from recon.matching.frames.coding import combined
+from recon.matching.frames.arrays import texts
+from recon.matching.frames.coding import keyed
 from recon.matching.frames.grouping import amounts_of, total
 from recon.matching.frames.sources import Sources
 from recon.matching.frames.total_rows import ACCOUNT_KEY, AccountKey
@@ -105,7 +105,7 @@ def batches_of(sources: Sources) -> Mapping[AccountKey, tuple[Batch, ...]]:
         return {}
     paid = pay_outs(lines)
     net = amounts_of(lines["net"])
-    groups, keys = combined([texts(lines[name]) for name in (*ACCOUNT_KEY, "batch_id")])
+    groups, keys = keyed(lines, by=(*ACCOUNT_KEY, "batch_id"))
     size = len(keys)
     sums = [total(np.where(rows, net, 0), groups=groups, size=size) for rows in (~paid, paid)]
     closed = np.bincount(groups[paid], minlength=size) > 0
@@ -241,14 +241,11 @@ def _reserves(sources: Sources) -> Mapping[AccountKey, Mapping[str, int]]:
     lines = sources.settlement
     if lines is None or not len(lines):
         return {}
-    rows = is_base_type(lines["entry_type"], EntryType.RESERVE) & ~pay_outs(lines)
-    chosen = np.flatnonzero(rows)
-    names = (*ACCOUNT_KEY, "settled_on")
-    groups, keys = combined([texts_at(chosen, of=lines[name]) for name in names])
-    sums = total(-amounts_of(lines["gross"])[chosen], groups=groups, size=len(keys)).tolist()
+    rows = lines[is_base_type(lines["entry_type"], EntryType.RESERVE) & ~pay_outs(lines)]
+    sums = rows.groupby([*ACCOUNT_KEY, "settled_on"])["gross"].sum().reset_index()
     by_account: dict[AccountKey, dict[str, int]] = {}
-    for (merchant, account, currency, day), amount in zip(keys, sums, strict=True):
-        by_account.setdefault((merchant, account, currency), {})[day] = amount
+    for merchant, account, currency, day, amount in sums.itertuples(index=False, name=None):
+        by_account.setdefault((merchant, account, currency), {})[day] = -amount
     return by_account
 
 

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -175,16 +176,12 @@ def _months(
     otherwise: Counter[Key], *, contract: FeeContract, volumes: Volumes | None
 ) -> pd.DataFrame:
     """Return the volumes of the months, and how many lines late lines repriced."""
-    rows: list[dict[str, str | int]] = []
+    rows: list[dict[str, Any]] = []
     if volumes is not None:
-        for name, month in month_sums(volumes, contract=contract):
-            key = (name, *month.account, month.month)
-            rows.append(
-                {"name": name, "account": "/".join(month.account), "month": month.month}
-                | {"currency": month.currency, "reached": month.reached}
-                | {"lines": month.lines, "base": month.base, "late_lines": month.late_lines}
-                | {"late_base": month.late_base, "otherwise": otherwise[key]}
-            )
+        for month in month_sums(volumes, contract=contract):
+            account = month.pop("merchant_id"), month.pop("account_id")
+            changed = otherwise[month["name"], *account, month["month"]]
+            rows.append({**month, "account": "/".join(account), "otherwise": changed})
     numbers = {"lines", "base", "late_lines", "late_base", "otherwise"}
     return frame_of_cells(rows, names=MONTHS_COLUMNS, numbers=numbers)
 

@@ -19,7 +19,7 @@ import pandas as pd
 
 from recon.config.rules import Rules
 from recon.matching.frames.arrays import Arrays, Column, filled, stacked, texts, texts_at
-from recon.matching.frames.coding import combined, equals
+from recon.matching.frames.coding import equals, keyed
 from recon.matching.frames.grouping import (
     Bools,
     Ints,
@@ -107,7 +107,7 @@ def numbered(
     `more`: names of groups that may have no row.
     """
     sides = [settled, entries, *([] if more is None else [more])]
-    numbers, keys = combined([np.concatenate([side[name] for side in sides]) for name in GROUP])
+    numbers, keys = keyed(pd.DataFrame(stacked(sides, names=GROUP).columns), by=GROUP)
     settled = settled.assign(group=numbers[: len(settled)])
     entries = entries.assign(group=numbers[len(settled) : len(settled) + len(entries)])
     size = len(keys)
@@ -398,8 +398,8 @@ def set_apart(settled: Arrays, entries: Arrays, *, begins: Begins) -> Arrays:
     old = _old(settled, begins=begins)
     if not old.any():
         return settled
-    sides = (settled, entries)
-    groups, keys = combined([np.concatenate([side[name] for side in sides]) for name in GROUP])
+    sides = [settled, entries]
+    groups, keys = keyed(pd.DataFrame(stacked(sides, names=GROUP).columns), by=GROUP)
     of_lines, of_ledger = groups[: len(settled)], groups[len(settled) :]
     size = len(keys)
     recent: Ints = total(np.where(old, 0, settled["amount"]), groups=of_lines, size=size)

@@ -24,11 +24,10 @@ from recon.matching.classifying.grace import (
 from recon.matching.classifying.outcomes import Outcomes
 from recon.matching.codes import TABLE, Cause
 from recon.matching.frames.arrays import Column, filled, text_column, texts
-from recon.matching.frames.coding import combined
 from recon.matching.frames.grouping import NO_INSTANT, Bools, Ints
 from recon.matching.frames.sources import Sources
 from recon.matching.frames.total_rows import ACCOUNT, ACCOUNT_KEY
-from recon.matching.sets.joined_sets import Joined, account_texts, event_instants
+from recon.matching.sets.joined_sets import Joined, event_instants
 from recon.matching.sides.gateway_side import NUMBER
 from recon.model.business_date import BusinessCalendar, day_text
 from recon.model.terms import BreakCode, GatewayState
@@ -113,15 +112,9 @@ def added_evidence(parts: Sequence[Evidence]) -> Evidence:
 
 def _counted(joined: Joined, *, rows: Bools, **columns: Any) -> pd.DataFrame:
     """Count the marked sets by account and the given columns."""
-    cells: dict[str, Column] = {"account": joined.sets["account"], **columns}
-    groups, keys = combined([column[rows] for column in cells.values()])
-    table: dict[str, Column] = {
-        name: np.array([place[at] for place in keys], dtype=column.dtype)
-        for at, (name, column) in enumerate(cells.items())
-    }
-    names = account_texts(table.pop("account"), accounts=joined.numbers.accounts)
-    sets = np.bincount(groups, minlength=len(keys)).astype(np.int64)
-    return pd.DataFrame({**table, **names, "sets": sets})
+    cells = {**{name: joined.sets[name] for name in ACCOUNT}, **columns}
+    table = pd.DataFrame({name: column[rows] for name, column in cells.items()})
+    return table.groupby([*cells], sort=False).size().rename("sets").reset_index()
 
 
 def _files(joined: Joined, *, sources: Sources) -> Column:

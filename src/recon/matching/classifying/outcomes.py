@@ -41,7 +41,7 @@ from recon.matching.classifying.table import (
 )
 from recon.matching.codes import TABLE, CodeTable, Condition, condition_of
 from recon.matching.frames.arrays import Arrays, Column
-from recon.matching.frames.coding import combined
+from recon.matching.frames.coding import keyed
 from recon.matching.frames.grouping import (
     NO_INSTANT,
     Bools,
@@ -51,7 +51,7 @@ from recon.matching.frames.grouping import (
     total,
 )
 from recon.matching.frames.sources import Basis
-from recon.matching.frames.total_rows import AccountKey
+from recon.matching.frames.total_rows import ACCOUNT_KEY, AccountKey
 from recon.matching.sets.joined_sets import Joined
 from recon.matching.sets.residuals import LegFacts, Ours, bits, leg_facts
 from recon.matching.sides.gateway_side import GATEWAY_STATES, NUMBER
@@ -349,7 +349,6 @@ def _merged(name: str, column: Column, other: Column) -> Column:
     return column + other
 
 
-ACCOUNT = ["merchant_id", "account_id", "currency"]
 Strict = Callable[[Mapping[AccountKey, int]], Collection[AccountKey]]
 """From the rounding of some sets (see Outcomes.spent) to the budgets that are spent."""
 
@@ -448,7 +447,8 @@ def classify_sets(joined: Joined, *, basis: Basis, strict: Strict | None = None)
         return outcomes
     hard = legs(~nothing)
     differs = np.any([fact != hard.facts[name] for name, fact in free.facts.items()], axis=0)
-    groups, keys = combined([sets[name] for name in ACCOUNT])
+    places = pd.DataFrame({name: sets[name] for name in ACCOUNT_KEY})
+    groups, keys = keyed(places, by=ACCOUNT_KEY)
     rounded = total(_rounded(outcomes), groups=groups, size=len(keys)).tolist()
     spent = {keys[group]: rounded[group] for group in np.unique(groups[differs]).tolist()}
     over = over_budget(spent, rules=rules) if strict is None else strict(spent)

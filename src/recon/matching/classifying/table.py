@@ -17,11 +17,11 @@ import pandas as pd
 
 from recon.matching.codes import PRECEDENCE, TABLE, CodeTable, Condition, When, condition_of
 from recon.matching.frames.arrays import Column
+from recon.matching.frames.coding import numbered
 from recon.matching.frames.grouping import Bools, Rows
 from recon.model.errors import Defect
 from recon.model.terms import BreakCode, Flag, SetState, UnverifiedReason
 
-PACKED_MAX = 2**62
 ABSENT = ""
 """State of a set without a row on any side."""
 LEGS = ("orders", "instructions", "ledger", "settlement", "bank")
@@ -123,19 +123,9 @@ def ready(text: str, *, facts: Mapping[str, type], of: str) -> Condition:
 
 def distinct_patterns(columns: Mapping[str, Column]) -> tuple[Rows, dict[str, Column]]:
     """Return the pattern number of each row, and the distinct patterns as the same columns."""
-    packed, span = np.zeros(len(next(iter(columns.values()))), dtype=np.int64), 1
-    for column in columns.values():
-        values = pd.factorize(column)[0] if column.dtype == object else column
-        low = int(values.min(initial=0))
-        width = int(values.max(initial=0)) - low + 1
-        if span * width > PACKED_MAX:
-            packed, known = pd.factorize(packed)
-            span = len(known)
-        packed = packed * width + (values - low)
-        span *= width
-    numbers = pd.factorize(packed)[0].astype(np.intp)
-    _, first = np.unique(numbers, return_index=True)
-    return numbers, {name: column[first] for name, column in columns.items()}
+    frame = pd.DataFrame({**columns})
+    distinct = frame.drop_duplicates()
+    return numbered(frame, by=[*columns]), {name: distinct[name].to_numpy() for name in columns}
 
 
 def where_holds(row: TableRow, *, known: Known) -> Bools:

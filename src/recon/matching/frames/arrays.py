@@ -107,6 +107,13 @@ def text_array(labels: Sequence[str] | Column | pa.Array | pa.ChunkedArray) -> A
     return pd.array(labels, dtype=text_type())
 
 
+def arrow_texts(column: "pd.Series[str]") -> pa.Array:
+    """Return a text column as one Arrow array without nulls."""
+    labels: Any = pa.array(column, pa.large_string())
+    whole = labels.combine_chunks() if isinstance(labels, pa.ChunkedArray) else labels
+    return pc.fill_null(whole, "")
+
+
 def filled(label: str, *, size: int) -> Column:
     """Return an array that holds the same text in every row."""
     column = np.empty(size, dtype=object)

@@ -4,30 +4,22 @@ It also has the net per side, set and currency, which effects and control totals
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+from operator import attrgetter
 
 import numpy as np
 import pandas as pd
-import pyarrow.compute as pc
 
 from recon.config.rules import Rules
-from recon.matching.frames.arrays import (
-    Arrays,
-    Column,
-    among,
-    filled,
-    stacked,
-    text_column,
-    texts,
-    texts_at,
-)
-from recon.matching.frames.coding import NO_KEY, Codes, coded, equals, keyed_together
+from recon.matching.frames.arrays import Arrays, Column, among, stacked, texts
+from recon.matching.frames.coding import equals, is_among, keyed, label_of, numbered
 from recon.matching.frames.grouping import NO_INSTANT, Bools, Ints, Rows, present, total
 from recon.matching.frames.sources import (
     FEE_GAP,
     KEY_COLUMNS,
     LEDGER_COLUMNS,
+    SETTLEMENT_COLUMNS,
     Previous,
     Sources,
     frame_of,
@@ -53,73 +45,9 @@ from recon.matching.sides.settlement_side import (
 )
 from recon.model.terms import InstructionKind, Quarantined
 
-
-@dataclass(frozen=True, slots=True)
-class Keys:
-    """Numbers for the order keys (merchant, account, order number) of rows."""
-
-    of: Mapping[str, Rows]
-    """By source; NO_KEY for a row without an order number."""
-    account_of: Mapping[str, Rows]
-    """By source, for every row the index of its merchant and account in `accounts`."""
-    accounts: list[tuple[str, ...]]
-    """Merchant and account."""
-
-
-def keys_of(frames: Mapping[str, pd.DataFrame]) -> Keys:
-    """Number the order keys of several frames: sources, and other rows that name keys."""
-    accounts, account_keys = _accounts([*frames.values()])
-    orders, labels = coded([frame["order_no"] for frame in frames.values()])
-    numbers = _numbers(orders, labels=len(labels), accounts=accounts)
-    blank = pc.index(labels, "").as_py()
-    if blank != NO_KEY:
-        numbers = [np.where(o == blank, NO_KEY, n) for o, n in zip(orders, numbers, strict=True)]
-    of, account_of = (
-        {name: column.astype(np.intp) for name, column in zip(frames, columns, strict=True)}
-        for columns in (numbers, accounts)
-    )
-    return Keys(of, account_of, account_keys)
-
-
-def _accounts(frames: list[pd.DataFrame]) -> tuple[list[Codes], list[tuple[str, ...]]]:
-    """Return the index of each row's merchant and account; for one account without using memory."""
-    rows, account_keys = keyed_together(frames, by=ACCOUNT)
-    if len(account_keys) == 1:
-        return [np.broadcast_to(np.int32(0), (len(each),)) for each in rows], account_keys
-    return [each.astype(np.int32) for each in rows], account_keys
-
-
-def _numbers(orders: Sequence[Codes], *, labels: int, accounts: Sequence[Codes]) -> Sequence[Codes]:
-    """Return the number of each row's account and order."""
-    if not any(each.any() for each in accounts):
-        return orders
-    wide = [
-        account * np.int64(labels) + order for account, order in zip(accounts, orders, strict=True)
-    ]
-    every = pd.factorize(np.concatenate(wide))[0].astype(np.int32)
-    return np.split(every, np.cumsum([*map(len, orders)])[:-1])
-
-
 NO_SET = -1
 BY_ORDER, BY_TRANSACTION, BY_ENTRY, BY_PAYOUT = range(4)
 ID_COLUMNS = ("transaction_id", "reference_no", "entry_id")
-
-
-@dataclass(frozen=True, slots=True)
-class SetNames:
-    """The names by which the rows of one source refer to their set (grain: source row)."""
-
-    keys: Rows
-    """The number of the order key; NO_KEY for none."""
-    accounts: Rows
-    """The number of merchant and account."""
-    frame: pd.DataFrame
-    """With order_no, and those of ID_COLUMNS that the source has."""
-
-    def take(self, rows: Bools) -> "SetNames":
-        """Return some of the rows."""
-        names = self.frame.columns.intersection(["order_no", *ID_COLUMNS])
-        return SetNames(self.keys[rows], self.accounts[rows], self.frame.loc[rows, names])
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +58,8 @@ class SetKeys:
     """One row per set: merchant_id, account_id, order_no ("" if none), key, kind, account."""
     of: Mapping[str, Rows]
     ambiguous: Bools
+    accounts: Mapping[str, Rows]
+    """Source -> for each of its rows the number of merchant and account."""
 
     @property
     def size(self) -> int:
@@ -137,125 +67,73 @@ class SetKeys:
         return len(self.frame)
 
 
-def build_sets(sources: Mapping[str, SetNames], *, accounts: list[tuple[str, ...]]) -> SetKeys:
+def build_sets(sources: Mapping[str, pd.DataFrame], *, payouts: Arrays) -> SetKeys:
     """Number the sets of all sources.
 
     Args:
-        sources: the names in their rows.
-        accounts: merchant and account by their number.
+        sources: rows that belong to sets: merchant_id, account_id, order_no and, where the source
+            has them, ID_COLUMNS.
+        payouts: the sets of payouts, numbered last.
     """
-    rows = _all_rows(sources)
-    keyed, order_no = rows["key"] != NO_KEY, _of_all(sources, "order_no")
-    rows.columns["set"] = np.full(len(rows), NO_SET, dtype=np.intp)
-    rows["set"][keyed], unique_keys = pd.factorize(rows["key"][keyed])
-    first = np.flatnonzero(keyed)[_first(rows["set"][keyed], size=len(unique_keys))]
-    ambiguous_rows = np.zeros(len(rows), dtype=np.bool_)
-    size, alone = len(unique_keys), []
-    if not keyed.all():
-        # Ids are read only here, as hardly any row needs them.
-        rows.columns |= {name: texts(_of_all(sources, name)) for name in ID_COLUMNS}
+    names = (*KEY_COLUMNS, *ID_COLUMNS)
+    parts = [frame.reindex(columns=[*names], fill_value="") for frame in sources.values()]
+    rows = pd.concat(parts, ignore_index=True)
+    accounts, account_keys = keyed(rows, by=ACCOUNT)
+    rows = rows.assign(account=accounts, set=NO_SET)
+    chosen = rows[rows["order_no"].ne("")]
+    chosen = chosen.assign(set=numbered(chosen, by=["account", "order_no"]))
+    chosen = chosen.assign(key=chosen["order_no"], kind=BY_ORDER)
+    rows.loc[chosen.index, "set"] = chosen["set"]
+    first = [chosen.drop_duplicates("set")]
+    size, ambiguous = len(first[0]), list[int]()
+    if size < len(rows):
         for column in ("transaction_id", "reference_no"):
-            ambiguous_rows |= _join(rows, column=column)
-        alone = _unkeyed(rows, size=size)
-    chosen = np.concatenate([first, *(rows_of for rows_of, _, _ in alone)])
-    keys = texts_at(first, of=order_no)
-    named = [keys, *(names for _, names, _ in alone)]
-    kinds = [np.full(size, BY_ORDER), *(np.full(len(rows_of), kind) for rows_of, _, kind in alone)]
-    account = rows["account"][chosen]
-    order_nos = [keys, filled("", size=len(chosen) - size)]
-    frame = {
-        **account_texts(account, accounts=accounts),
-        "order_no": np.concatenate(order_nos),
-        "key": np.concatenate(named),
-        "kind": np.concatenate(kinds),
-        "account": account,
-    }
-    ambiguous = np.zeros(len(chosen), dtype=np.bool_)
-    ambiguous[rows["set"][ambiguous_rows]] = True
-    ends = np.cumsum([len(source.keys) for source in sources.values()])[:-1]
-    of = dict(zip(sources, np.split(rows["set"], ends), strict=True))
-    return SetKeys(Arrays(frame, size=len(chosen)), of, ambiguous)
+            ambiguous += _join(rows, by=column)
+        for column, kind in (("transaction_id", BY_TRANSACTION), ("entry_id", BY_ENTRY)):
+            _join(rows, by="reference_no")
+            alone = rows[rows["set"].eq(NO_SET)]
+            if kind == BY_TRANSACTION:
+                alone = alone[alone[column].ne("")]
+            alone = alone.assign(
+                key=alone[column].where(alone[column].ne(""), alone["reference_no"]), kind=kind
+            )
+            alone = alone.assign(set=size + numbered(alone, by=["account", "key"]))
+            rows.loc[alone.index, "set"] = alone["set"]
+            first.append(alone.drop_duplicates("set"))
+            size += len(first[-1])
+    sets = pd.concat(first)
+    number = {account: at for at, account in enumerate(account_keys)}
+    of_payouts = payouts.rows("merchant_id", "account_id")
+    account = [number.setdefault(own, len(number)) for own in of_payouts]
+    behind = payouts.assign(kind=BY_PAYOUT, account=np.array(account, dtype=np.intp))
+    named = {name: label_of(sets[name]) for name in ACCOUNT}
+    named |= {name: texts(sets[name]) for name in ("order_no", "key")}
+    named |= {name: sets[name].to_numpy() for name in ("kind", "account")}
+    every = stacked([Arrays(named, size=size), behind], names=(*named,))
+    is_ambiguous = np.zeros(len(every), dtype=np.bool_)
+    is_ambiguous[rows.loc[ambiguous, "set"]] = True
+    ends = np.cumsum([*map(len, parts)])[:-1]
+    of, account_of = (
+        dict(zip(sources, np.split(column, ends), strict=True))
+        for column in (rows["set"].to_numpy(dtype=np.intp), accounts)
+    )
+    return SetKeys(every, of, is_ambiguous, account_of)
 
 
-def account_texts(account: Rows, *, accounts: list[tuple[str, ...]]) -> dict[str, Column]:
-    """Return merchant and account of rows by the number of their account."""
-    names = np.empty((len(accounts) + 1, 2), dtype=object)
-    names[:-1] = np.array(accounts, dtype=object).reshape(-1, 2)
-    return {"merchant_id": names[account, 0], "account_id": names[account, 1]}
+def _join(rows: pd.DataFrame, *, by: str) -> list[int]:
+    """Join rows without a set to the one of their account that has their id, in place.
 
-
-def _all_rows(sources: Mapping[str, SetNames]) -> Arrays:
-    """Concatenate the rows of all sources: key and account."""
-    keys = np.concatenate([source.keys for source in sources.values()])
-    accounts = np.concatenate([source.accounts for source in sources.values()])
-    return Arrays({"key": keys, "account": accounts}, size=len(keys))
-
-
-def _of_all(sources: Mapping[str, SetNames], name: str, /) -> "pd.Series[str]":
-    """Concatenate one column of all sources; blank where a source does not have it."""
-    columns = [
-        source.frame[name]
-        if name in source.frame.columns
-        else text_column(filled("", size=len(source.frame)))
-        for source in sources.values()
-    ]
-    return pd.concat(columns, ignore_index=True)
-
-
-def _first(numbers: Rows, *, size: int) -> Rows:
-    """Return the first row of each number."""
-    first = np.zeros(size, dtype=np.intp)
-    first[numbers[::-1]] = np.arange(len(numbers))[::-1]
-    return first
-
-
-def _join(rows: Arrays, *, column: str) -> Bools:
-    """Join rows without a set by one id, in place; mark the rows with several candidates."""
-    several = np.zeros(len(rows), dtype=np.bool_)
-    sets, ids, account = rows["set"], rows[column], rows["account"]
-    unkeyed = np.flatnonzero((sets == NO_SET) & (ids != ""))
-    if not unkeyed.size:
-        return several
-    wanted = among(ids, {*ids[unkeyed].tolist()})
-    known = np.flatnonzero((sets != NO_SET) & wanted)
-    candidates: dict[tuple[int, str], set[int]] = {}
-    for account_code, name, number in zip(
-        account[known].tolist(), ids[known].tolist(), sets[known].tolist(), strict=True
-    ):
-        candidates.setdefault((account_code, name), set()).add(number)
-    for row, account_code, name in zip(
-        unkeyed.tolist(), account[unkeyed].tolist(), ids[unkeyed].tolist(), strict=True
-    ):
-        fitting = candidates.get((account_code, name), set())
-        if len(fitting) == 1:
-            (sets[row],) = fitting
-        several[row] = len(fitting) > 1
-    return several
-
-
-def _unkeyed(rows: Arrays, *, size: int) -> list[tuple[Rows, Column, int]]:
-    """New sets for what joined nothing: a row of each, their keys and kind; `rows` learns them."""
-    parts = []
-    for column, kind in (("transaction_id", BY_TRANSACTION), ("entry_id", BY_ENTRY)):
-        _join(rows, column="reference_no")
-        ids = rows[column]
-        alone = rows["set"] == NO_SET
-        if column == "transaction_id":
-            alone &= ids != ""
-        unkeyed = np.flatnonzero(alone)
-        if not unkeyed.size:
-            continue
-        keys = np.where(ids[unkeyed] != "", ids[unkeyed], rows["reference_no"][unkeyed])
-        known: dict[tuple[int, str], int] = {}
-        account_keys = zip(rows["account"][unkeyed].tolist(), keys.tolist(), strict=True)
-        numbers = np.array(
-            [known.setdefault(key_of_row, len(known)) for key_of_row in account_keys], np.intp
-        )
-        rows["set"][unkeyed] = numbers + size
-        first = _first(numbers, size=len(known))
-        parts.append((unkeyed[first], keys[first], kind))
-        size += len(known)
-    return parts
+    Returns:
+        The rows that several sets fit.
+    """
+    free = rows[rows["set"].eq(NO_SET) & rows[by].ne("")]
+    known = rows[rows["set"].ne(NO_SET) & is_among(rows[by], free[by])]
+    known = known.drop_duplicates(["account", by, "set"])
+    fitting = known.groupby(["account", by])["set"].agg(["size", "first"])
+    fits = free.join(fitting, on=["account", by])
+    single = fits[fits["size"].eq(1)]
+    rows.loc[single.index, "set"] = single["first"].astype("int64")
+    return fits.index[fits["size"].gt(1)].tolist()
 
 
 _SOURCES = (
@@ -284,8 +162,6 @@ class Joined:
     """See payouts.Payouts.items; `set` counts as in `sets`."""
     settled: Arrays
     """One row per settlement line about a payment: row, set, currency, amount, net."""
-    numbers: Keys
-    """The keys and accounts of all rows as numbers."""
 
 
 def join_sides(sources: Sources, *, rules: Rules, previous: Previous | None) -> Joined:
@@ -296,20 +172,19 @@ def join_sides(sources: Sources, *, rules: Rules, previous: Previous | None) -> 
         rules: the status map, rates and fees.
         previous: earlier chargebacks, and entries that are no longer there.
     """
-    frames = _frames(sources, previous=previous)
-    numbers = keys_of(frames)
     ledger = sources.ledger
     covered = ledger is not None
     if ledger is None:
         ledger = frame_of([], columns=LEDGER_COLUMNS)
     versions = entry_versions(ledger)
-    keys, payouts = _keys(sources, ledger=ledger, versions=versions, numbers=numbers, frames=frames)
+    frames = _frames(sources, previous=previous)
+    keys, payouts = _keys(sources, ledger=ledger, versions=versions, frames=frames)
     size, first = keys.size, keys.size - len(payouts.frame)
     orders = orders_side(sources.orders, sets=keys.of["orders"], size=size)
     gateway = gateway_side(
         sources.gateway,
         sets=keys.of["gateway"],
-        accounts=numbers.account_of["gateway"],
+        accounts=keys.accounts["gateway"],
         size=size,
         rules=rules,
     )
@@ -317,7 +192,7 @@ def join_sides(sources: Sources, *, rules: Rules, previous: Previous | None) -> 
         ledger, versions=versions, sets=keys.of["ledger"], size=size, rules=rules
     )
     ours = instruction_side(sources.instructions, sets=keys.of["instructions"], size=size)
-    lines, settled = _settlement(sources, keys=keys, numbers=numbers)
+    lines, settled = _settlement(sources, keys=keys)
     paid = payout_facts(payouts, first=first, size=size)
     sides = (keys.frame, orders.sets, gateway.sets, booked_side.sets)
     columns = {name: column for side in sides for name, column in side.columns.items()}
@@ -327,20 +202,18 @@ def join_sides(sources: Sources, *, rules: Rules, previous: Previous | None) -> 
     nets = nets_of({**items, "payout": paid_items})
     _put_together(sets, nets=nets, sources=sources, keys=keys)
     sets.columns["entry_vanished"] = _of_vanished(sets, previous=previous)
-    return Joined(
-        sets, nets, orders, gateway, booked_side, keys, covered, paid_items, lines, numbers
-    )
+    return Joined(sets, nets, orders, gateway, booked_side, keys, covered, paid_items, lines)
 
 
 def _frames(sources: Sources, *, previous: Previous | None) -> dict[str, pd.DataFrame]:
     """Return the frames whose rows may name a set, by _SOURCES."""
+    rejects = [row for row in sources.rejects if all(attrgetter(*KEY_COLUMNS)(row))]
+    named = [row for row in sources.quarantined if row.names_its_key]
     rejected, waiting = (
         pd.DataFrame(
-            [(each.merchant_id, each.account_id, each.order_no) for each in rows],
-            columns=[*KEY_COLUMNS],
-            dtype="str",
+            [attrgetter(*KEY_COLUMNS)(row) for row in rows], columns=[*KEY_COLUMNS], dtype="str"
         )
-        for rows in (sources.rejects, [row for row in sources.quarantined if row.names_its_key])
+        for rows in (rejects, named)
     )
     frames: dict[str, pd.DataFrame | None] = {
         **{name: getattr(sources, name) for name in _SOURCES[:5]},
@@ -367,24 +240,17 @@ def _put_together(sets: Arrays, *, nets: Arrays, sources: Sources, keys: SetKeys
     _mark_evidence(sets, sources=sources, keys=keys)
 
 
-def _settlement(
-    sources: Sources, *, keys: SetKeys, numbers: Keys
-) -> tuple[Arrays, dict[str, Column]]:
+def _settlement(sources: Sources, *, keys: SetKeys) -> tuple[Arrays, dict[str, Column]]:
     """Return the lines of payments, and the settled amounts of every set."""
-    settlement, gaps = sources.settlement, np.zeros(0, dtype=np.int64)
-    accounts = of_lines = numbers.account_of.get("settlement", np.zeros(0, dtype=np.intp))
-    if settlement is not None:
-        rows = of_payments(settlement)
-        of_lines, gaps = accounts[rows], settlement[FEE_GAP].to_numpy(dtype=np.int64)[rows]
-    lines = settled_items(settlement, sets=keys.of["settlement"], accounts=of_lines)
-    known = sources.first_days
-    if known is not None:
-        days = {at: known[each] for at, each in enumerate(numbers.accounts) if each in known}
-    else:
-        days = dict(first_days_reported(settlement, accounts=accounts))
-    of_sets = keys.frame["account"]
+    settlement, first_days = sources.settlement, sources.first_days
+    if settlement is None:
+        settlement = frame_of([], columns={**SETTLEMENT_COLUMNS, FEE_GAP: "int64"})
+    if first_days is None:
+        first_days = first_days_reported(settlement)
+    lines = settled_items(settlement, sets=keys.of["settlement"])
+    gaps = settlement[FEE_GAP].to_numpy(dtype=np.int64)[lines["row"]]
     return lines, settlement_side(
-        lines, gaps=gaps, accounts=of_sets, first_days=days, days=sources.settled
+        lines, gaps=gaps, sets=keys.frame, first_days=first_days, days=sources.settled
     )
 
 
@@ -393,7 +259,6 @@ def _keys(
     *,
     ledger: pd.DataFrame,
     versions: Versions,
-    numbers: Keys,
     frames: Mapping[str, pd.DataFrame],
 ) -> tuple[SetKeys, Payouts]:
     """Return the numbered sets, those of the payouts last."""
@@ -404,38 +269,25 @@ def _keys(
     alone = np.zeros(0, dtype=np.bool_)
     if moves is not None:
         alone = equals(moves["kind"], InstructionKind.PAYOUT)
-    complete = [bool(r.merchant_id and r.account_id and r.order_no) for r in sources.rejects]
     # Of other sources all rows belong to sets.
     counted: dict[str, Bools] = {
-        "rejects": np.array(complete, dtype=np.bool_),
         "ledger": belongs,
         "instructions": ~alone,
         "settlement": alone if settlement is None else of_payments(settlement),
     }
-    named = {
-        name: SetNames(numbers.of[name], numbers.account_of[name], frame)
-        for name, frame in frames.items()
+    mine = {
+        name: frame[counted[name]] if name in counted else frame for name, frame in frames.items()
     }
-    named |= {name: named[name].take(rows) for name, rows in counted.items() if name in named}
-    keys = build_sets(named, accounts=numbers.accounts)
+    keys = build_sets(mine, payouts=payouts.frame)
+    size = keys.size - len(payouts.frame)
     of = {**dict.fromkeys(_SOURCES, np.zeros(0, dtype=np.intp)), **keys.of}
     entry_sets = np.full(len(ledger), NO_SET, dtype=np.intp)
     entry_sets[belongs] = of["ledger"]
-    entry_sets[classified] = payouts.ledger[classified] + keys.size
-    move_sets = np.where(payouts.instructions < 0, NO_SET, payouts.instructions + keys.size)
+    entry_sets[classified] = payouts.ledger[classified] + size
+    move_sets = np.where(payouts.instructions < 0, NO_SET, payouts.instructions + size)
     move_sets[~alone] = of["instructions"]
-    behind = _behind(payouts.frame, numbers=numbers)
-    every = stacked([keys.frame, behind], names=(*keys.frame.columns,))
-    ambiguous = np.append(keys.ambiguous, np.zeros(len(behind), dtype=np.bool_))
     of |= {"ledger": entry_sets, "instructions": move_sets.astype(np.intp)}
-    return SetKeys(every, of, ambiguous), payouts
-
-
-def _behind(payouts: Arrays, *, numbers: Keys) -> Arrays:
-    """Return the sets of payouts with the number of their account."""
-    number = {account: at for at, account in enumerate(numbers.accounts)}
-    accounts = [number[account] for account in payouts.rows("merchant_id", "account_id")]
-    return payouts.assign(kind=BY_PAYOUT, account=np.array(accounts, dtype=np.intp))
+    return replace(keys, of=of), payouts
 
 
 def _currency(sets: Arrays) -> Column:

@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
-from itertools import accumulate
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -25,10 +25,10 @@ from recon.config.fee_contract import (
     Rounding,
 )
 from recon.config.rules import Rules
-from recon.matching.frames.arrays import text_column, texts
+from recon.matching.frames.arrays import texts
 from recon.matching.frames.coding import by_label, equals, keyed
-from recon.matching.frames.grouping import BASIS, Bools, Ints, Rows, total
-from recon.matching.frames.sources import FEE_GAP, VOLUME_COLUMNS, Sources, frame_of
+from recon.matching.frames.grouping import BASIS, Bools, Ints, Rows
+from recon.matching.frames.sources import FEE_GAP, VOLUME_COLUMNS, Sources
 from recon.matching.sides.settlement_side import EARLIER, is_summed, of_payments, pay_outs
 from recon.model.terms import EntryType
 
@@ -55,28 +55,28 @@ def looked_up(lines: pd.DataFrame, *, contract: FeeContract) -> LookedUp:
     begins = {date.min, *(line.first for line in contract.lines)}
     untils = (line.until for line in contract.lines if line.until is not None)
     days = sorted(begins | {last + timedelta(days=1) for last in untils if last < date.max})
-    columns = {"type": lines["entry_type"], "currency": lines["currency"]}
+    columns: dict[str, Any] = {"type": lines["entry_type"], "currency": lines["currency"]}
     period = by_label(
         lines["settled_on"], of=lambda day: bisect_right(days, date.fromisoformat(day)) - 1
     )
-    columns["period"] = text_column(np.array([*map(str, range(len(days)))], dtype=object)[period])
+    columns["period"] = pd.Series(period, index=lines.index)
     if any(line.accounts for line in contract.lines):
         columns |= {"merchant": lines["merchant_id"], "account": lines["account_id"]}
     for fact in FACTS:
         if any(line.accepted_values(fact) for line in contract.lines):
             columns[fact] = lines[fact]
-    rows, keys = keyed(columns, by=[*columns])
+    rows, keys = keyed(pd.DataFrame(columns), by=[*columns])
     reasons: dict[str, int] = {}
     held, why, lacks = (np.zeros(len(keys), np.intp) for _ in range(3))
     for number, labels in enumerate(keys):
         cells = dict(zip(columns, labels, strict=True))
-        holding = _holding(cells, contract=contract, day=days[int(cells["period"])])
+        holding = _holding(cells, contract=contract, day=days[cells["period"]])
         held[number], lacks[number], reason = holding
         why[number] = reasons.setdefault(reason, len(reasons))
     return LookedUp(held[rows], why[rows], tuple(reasons), lacks[rows])
 
 
-def _holding(cells: Mapping[str, str], *, contract: FeeContract, day: date) -> tuple[int, int, str]:
+def _holding(cells: Mapping[str, Any], *, contract: FeeContract, day: date) -> tuple[int, int, str]:
     """Return the contract line that applies, else the one that lacks a fact, and the reason."""
     for number, line in enumerate(contract.lines):
         if not _may_hold(line, cells, day=day):
@@ -92,7 +92,7 @@ def _holding(cells: Mapping[str, str], *, contract: FeeContract, day: date) -> t
     return NOT_COVERED, NOT_LACKING, f"no line of the contract holds for {what}"
 
 
-def _may_hold(line: ContractLine, cells: Mapping[str, str], *, day: date) -> bool:
+def _may_hold(line: ContractLine, cells: Mapping[str, Any], *, day: date) -> bool:
     """Return whether everything known of a combination fits the contract line."""
     if (line.type, line.currency) != (cells["type"], cells["currency"]):
         return False
@@ -107,12 +107,9 @@ def _fits(wanted: tuple[str, ...], label: str) -> bool:
     return not wanted or not label or label.casefold() in {*map(str.casefold, wanted)}
 
 
-_MONTH = len("2026-11")
 NOT_REACHED = -1
 """The tier that prices a line is unknown."""
 _KEY = tuple(name for name in VOLUME_COLUMNS if name not in {"lines", "base", "late"})
-Account = tuple[str, str]
-"""Merchant and account."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,16 +124,6 @@ class Volumes:
     def without_late(self) -> "Volumes":
         """Return the volumes without lines that arrived late."""
         return replace(self, frame=self.frame[self.frame["late"] == 0].reset_index(drop=True))
-
-
-class Reach(NamedTuple):
-    """The volume of the days that decide a tier: its certain amount and its upper bound."""
-
-    low: int
-    high: int | None
-    """Including amounts that may count; None: the upper bound is unknown."""
-    why: str
-    """The reason why `low` and `high` differ."""
 
 
 def volumes_of(sources: Sources) -> Volumes | None:
@@ -154,19 +141,10 @@ def volumes_of_lines(lines: pd.DataFrame, *, late: Bools) -> pd.DataFrame:
         lines: SETTLEMENT_COLUMNS, each line once.
         late: lines of days that earlier files had reported already.
     """
-    chosen = equals(lines["entry_type"], *PRICED)
-    mine = lines[chosen]
-    number, keys = keyed(mine, by=_KEY)
-    is_late = late[chosen].astype(np.intp)
-    group, size = 2 * number + is_late, 2 * len(keys)
-    base = total(np.abs(mine["gross"].to_numpy(dtype=np.int64)), groups=group, size=size)
-    count = np.bincount(group, minlength=size)
-    rows = [
-        {**dict(zip(_KEY, keys[at // 2], strict=True)), "late": at % 2}
-        | {"lines": int(count[at]), "base": int(base[at])}
-        for at in np.flatnonzero(count).tolist()
-    ]
-    return frame_of(rows, columns=VOLUME_COLUMNS)
+    marked = lines.assign(late=late.astype(np.int64), base=lines["gross"].abs(), lines=1)
+    mine = marked[equals(lines["entry_type"], *PRICED)]
+    sums = mine.groupby([*_KEY, "late"])[["lines", "base"]].sum().reset_index()
+    return sums[[*VOLUME_COLUMNS]]
 
 
 def with_month_volumes(sources: Sources, *, known: int, rules: Rules) -> Sources:
@@ -187,81 +165,50 @@ def with_month_volumes(sources: Sources, *, known: int, rules: Rules) -> Sources
     return replace(sources, volumes=volumes_of_lines(lines, late=late))
 
 
-class Months:
-    """Volumes by account and day that count towards the tiers of one contract line."""
-
-    def __init__(
-        self, line: ContractLine, *, contract: FeeContract, volumes: Volumes, held: "Held"
-    ) -> None:
-        self._line, self._until = line, volumes.until
-        self._from = contract.volumes_from or date.max
-        name = "lines" if line.counts_lines else "base"
-        counted = contract.numbers_counted(line)
-        amounts = volumes.frame[name].tolist()
-        self._days: dict[Account, list[str]] = {}
-        self._sums: dict[Account, list[tuple[int, int]]] = {}
-        by_day: dict[Account, dict[str, tuple[int, int]]] = {}
-        sure, maybe = np.isin(held.line, counted), np.isin(held.lacks, counted)
-        for row in np.flatnonzero(sure | maybe).tolist():
-            days = by_day.setdefault(held.account[row], {})
-            known, open_ = days.get(held.day[row], (0, 0))
-            more = (amounts[row], 0) if sure[row] else (0, amounts[row])
-            days[held.day[row]] = (known + more[0], open_ + more[1])
-        for account, days in by_day.items():
-            self._days[account] = sorted(days)
-            steps = (days[day] for day in self._days[account])
-            self._sums[account] = [
-                (0, 0),
-                *accumulate(steps, lambda a, b: (a[0] + b[0], a[1] + b[1])),
-            ]
-
-    def tier(self, account: Account, *, day: str) -> tuple[int, str]:
-        """Return the tier that prices a day and ""; else NOT_REACHED and the reason."""
-        first, end = span(self._line, day=day)
-        reach = self.reach(account, first=first, end=end)
-        bounds = self._line.bounds
-        low = bisect_left(bounds, reach.low)
-        high = len(bounds) if reach.high is None else bisect_left(bounds, reach.high)
-        if low == high:
-            return low, ""
-        return NOT_REACHED, f"{self._line.name} needs what {first:%Y-%m} came to, {reach.why}"
-
-    def reach(self, account: Account, *, first: date, end: date) -> Reach:
-        """Return the volume of the days from `first` up to, but not including, `end`."""
-        low, open_ = self._between(account, first=first.isoformat(), end=end.isoformat())
-        if first == end:
-            return Reach(0, 0, "")
-        if self._line.tiers_by == "month_before" and not low:
-            return Reach(0, None, "of which no line is reported")
-        if first < self._from:
-            return Reach(low, None, f"which begins before volumes_from ({self._from})")
-        if self._until and (end - timedelta(days=1)).isoformat() > self._until:
-            return Reach(low, None, f"of which the file after {self._until} is missing")
-        return Reach(low, low + open_, "of which some lines do not state all that it asks for")
-
-    def _between(self, account: Account, *, first: str, end: str) -> tuple[int, int]:
-        days, sums = self._days.get(account, []), self._sums.get(account, [(0, 0)])
-        (low, few), (high, more) = (sums[bisect_left(days, day)] for day in (first, end))
-        return high - low, more - few
+def by_contract_line(volumes: Volumes, *, contract: FeeContract) -> pd.DataFrame:
+    """Return the volumes with the `line` of the contract that each row counts for, and `lacks`."""
+    line, _, _, lacks = looked_up(volumes.frame, contract=contract)
+    return volumes.frame.assign(line=line, lacks=lacks)
 
 
-class Held(NamedTuple):
-    """The rows of Volumes with the contract line that each counts for."""
+def _reached(
+    line: ContractLine,
+    *,
+    merchant: str,
+    account: str,
+    day: str,
+    counted: pd.DataFrame,
+    since: date,
+    until: str,
+) -> tuple[int, str]:
+    """Return the tier that prices a day of an account and ""; else NOT_REACHED and the reason.
 
-    line: Rows
-    lacks: Rows
-    account: list[Account]
-    day: list[str]
-
-
-def held_volumes(volumes: Volumes, *, contract: FeeContract) -> Held:
-    """Find the contract line that each row of the volumes counts for."""
-    frame = volumes.frame
-    line, _, _, lacks = looked_up(frame, contract=contract)
-    merchant, account, day = (
-        texts(frame[name]).tolist() for name in ("merchant_id", "account_id", "settled_on")
-    )
-    return Held(line, lacks, [*zip(merchant, account, strict=True)], day)
+    Args:
+        line: a contract line with monthly tiers.
+        merchant: whose day it is, as `account`.
+        account: the account.
+        day: ISO date.
+        counted: the volumes that count for the line, or may (`sure` is False).
+        since: volumes are known from this day on.
+        until: the last day before a missing file; "" where none is missing.
+    """
+    first, end = span(line, day=day)
+    mine = counted[counted["merchant_id"].eq(merchant) & counted["account_id"].eq(account)]
+    mine = mine[mine["settled_on"].ge(first.isoformat()) & mine["settled_on"].lt(end.isoformat())]
+    amounts = mine["lines" if line.counts_lines else "base"]
+    low, high = int(amounts[mine["sure"]].sum()), int(amounts.sum())
+    bounds, unknown = line.bounds, ""
+    if line.tiers_by == "month_before" and not low:
+        unknown = "of which no line is reported"
+    elif first < since:
+        unknown = f"which begins before volumes_from ({since})"
+    elif until and (end - timedelta(days=1)).isoformat() > until:
+        unknown = f"of which the file after {until} is missing"
+    tier = bisect_left(bounds, low)
+    if first == end or tier == (len(bounds) if unknown else bisect_left(bounds, high)):
+        return tier, ""
+    why = unknown or "of which some lines do not state all that it asks for"
+    return NOT_REACHED, f"{line.name} needs what {first:%Y-%m} came to, {why}"
 
 
 def span(line: ContractLine, *, day: str) -> tuple[date, date]:
@@ -273,39 +220,23 @@ def span(line: ContractLine, *, day: str) -> tuple[date, date]:
     return (first - timedelta(days=1)).replace(day=1), first
 
 
-class MonthSum(NamedTuple):
-    """The volume of one month under one contract line."""
-
-    account: Account
-    month: str
-    currency: str
-    reached: str
-    """The tier as text."""
-    lines: int
-    base: int
-    late_lines: int
-    late_base: int
-
-
-def month_sums(volumes: Volumes, *, contract: FeeContract) -> Iterator[tuple[str, MonthSum]]:
-    """Yield the name of each contract line with monthly tiers, with each month's volume."""
-    held = held_volumes(volumes, contract=contract)
-    numbers = [volumes.frame[name].tolist() for name in ("late", "lines", "base")]
+def month_sums(volumes: Volumes, *, contract: FeeContract) -> Iterator[dict[str, Any]]:
+    """Yield each month's volume of each contract line with monthly tiers, and the tier reached."""
+    held = by_contract_line(volumes, contract=contract)
+    held = held.assign(
+        month=held["settled_on"].str[: len("2026-11")],
+        late_lines=held["lines"] * held["late"],
+        late_base=held["base"] * held["late"],
+    )
+    by, names = ["merchant_id", "account_id", "month"], ["lines", "base", "late_lines", "late_base"]
     for line in contract.lines:
         if line.tiers_by == "line":
             continue
-        counted = contract.numbers_counted(line)
-        sums: dict[tuple[Account, str], list[int]] = {}
-        for row in np.flatnonzero(np.isin(held.line, counted)).tolist():
-            late, *more = (column[row] for column in numbers)
-            month = sums.setdefault((held.account[row], held.day[row][:_MONTH]), [0, 0, 0, 0])
-            for at, amount in enumerate(more):
-                month[at] += amount
-                month[2 + at] += amount * late
-        for (account, name), amounts in sorted(sums.items()):
-            tier = bisect_left(line.bounds, amounts[0 if line.counts_lines else 1])
-            reached = line.tier_text(tier)
-            yield line.name, MonthSum(account, name, line.currency, reached, *amounts)
+        mine = held[held["line"].isin(contract.numbers_counted(line))]
+        for row in mine.groupby(by)[names].sum().reset_index().to_dict("records"):
+            tier = bisect_left(line.bounds, row["lines" if line.counts_lines else "base"])
+            named = {"name": line.name, "currency": line.currency}
+            yield {**named, "reached": line.tier_text(tier), **{str(n): c for n, c in row.items()}}
 
 
 NOT_ASKED = -2
@@ -422,24 +353,28 @@ def _month_tiers(
     reasons: dict[str, int] = {}
     if not contract.asks_months:
         return tiers, ()
-    of_volumes = None if volumes is None else held_volumes(volumes, contract=contract)
+    known = None if volumes is None else by_contract_line(volumes, contract=contract)
     for number, rows in _by_line(held):
         line = contract.lines[number]
         if line.tiers_by == "line":
             continue
         names = ("merchant_id", "account_id", "settled_on")
         codes, keys = keyed(lines.iloc[rows], by=names)
-        if volumes is None or of_volumes is None:
-            known = [(NOT_REACHED, f"{line.name} needs what its months came to: {NOT_STORED}")]
+        if volumes is None or known is None:
+            reached = [(NOT_REACHED, f"{line.name} needs what its months came to: {NOT_STORED}")]
             codes = np.zeros(len(rows), dtype=np.intp)
         else:
-            months = Months(line, contract=contract, volumes=volumes, held=of_volumes)
-            known = [months.tier((merchant, account), day=day) for merchant, account, day in keys]
-        tiers[rows] = np.array([tier for tier, _ in known], dtype=np.intp)[codes]
-        numbers = [first + reasons.setdefault(reason, len(reasons)) for _, reason in known]
+            numbers = contract.numbers_counted(line)
+            counted = known.assign(sure=known["line"].isin(numbers))
+            counted = counted[counted["sure"] | known["lacks"].isin(numbers)]
+            since = contract.volumes_from or date.max
+            of_line = partial(_reached, line, counted=counted, since=since, until=volumes.until)
+            reached = [of_line(merchant=key[0], account=key[1], day=key[2]) for key in keys]
+        tiers[rows] = np.array([tier for tier, _ in reached], dtype=np.intp)[codes]
+        why_not = [first + reasons.setdefault(reason, len(reasons)) for _, reason in reached]
         unknown = tiers[rows] == NOT_REACHED
         held[rows[unknown]] = NOT_COVERED
-        why[rows[unknown]] = np.array(numbers, dtype=np.intp)[codes][unknown]
+        why[rows[unknown]] = np.array(why_not, dtype=np.intp)[codes][unknown]
     return tiers, tuple(reasons)
 
 

@@ -11,6 +11,7 @@ from recon.config.rules import Rules
 from recon.matching.frames.arrays import Arrays, Column, texts
 from recon.matching.frames.coding import by_label, equals, label_of, numbered
 from recon.matching.frames.grouping import (
+    NO_GROUP,
     NO_INSTANT,
     Bools,
     Ints,
@@ -132,8 +133,7 @@ def gateway_side(
     """
     answers = label_of(gateway["answer"])
     is_found = answers == KeyAnswer.FOUND.value
-    ids = numbered(gateway["transaction_id"])
-    payments = np.where(is_found, _pairs(sets, ids), -1)
+    payments = np.where(is_found, _numbered(gateway["transaction_id"], of=sets), NO_GROUP)
     outcome = versions(gateway, groups=payments, newest="queried_at")
     is_counted = is_found & np.isin(outcome, (NEW, CONFLICT))
     every = gateway_items(gateway, rules=rules).assign(set=sets)
@@ -147,7 +147,9 @@ def gateway_side(
         columns["gateway_amount_shown"],
     )
     columns["gateway_ambiguous"] |= _shared_payments(
-        items, payments=_pairs(accounts, ids)[is_counted], size=size
+        items,
+        payments=_numbered(gateway["transaction_id"], of=accounts)[is_counted],
+        size=size,
     )
     older = is_found & (outcome == SUPERSEDED) & (every["state"] == NUMBER["chargeback"])
     columns["chargeback_before"] = present(older, groups=sets, size=size)
@@ -228,10 +230,9 @@ def _states(codes: "pd.Series[str]", *, rules: Rules) -> Ints:
     return by_label(codes, of=lambda code: NUMBER[rules.state_of(code).value]).astype(np.int64)
 
 
-def _pairs(places: Rows, ids: Rows) -> Rows:
-    """Number the distinct pairs of two numbers."""
-    pairs: Rows = pd.factorize(places * (int(ids.max(initial=0)) + 1) + ids)[0]
-    return pairs
+def _numbered(ids: "pd.Series[str]", *, of: Rows) -> Rows:
+    """Number the distinct ids of each set or account."""
+    return numbered(pd.DataFrame({"of": of, "id": ids.array}), by=("of", "id"))
 
 
 def _shared_payments(items: Arrays, *, payments: Rows, size: int) -> Bools:

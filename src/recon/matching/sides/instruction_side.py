@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from recon.matching.frames.arrays import Column, texts
-from recon.matching.frames.coding import equals
+from recon.matching.frames.coding import equals, numbered
 from recon.matching.frames.grouping import (
     NO_GROUP,
     NO_INSTANT,
@@ -134,7 +134,7 @@ def with_each_instruction_once(sources: Sources) -> Sources:
     rows = sources.instructions
     if rows is None or not rows.duplicated(_ID).any():
         return sources
-    groups = rows.groupby(_ID, sort=False).ngroup().to_numpy().astype(np.intp)
+    groups = numbered(rows, by=_ID)
     dated = rows.assign(**{_SINCE: started_at(rows).view("datetime64[us]")})
     outcome = versions(dated, groups=groups, newest=_SINCE)
     is_counted = np.isin(outcome, (NEW, CONFLICT))

@@ -18,8 +18,7 @@ import pandas as pd
 from recon.config.exchange_rates import AppliedRate
 from recon.config.rules import Rules
 from recon.matching.frames.arrays import Arrays, Column, among, texts
-from recon.matching.frames.coding import by_label, coded, equals, keyed, label_of
-from recon.matching.frames.digest import are_distinct, are_repeated
+from recon.matching.frames.coding import by_label, equals, label_of, numbered
 from recon.matching.frames.grouping import (
     BASIS,
     Bools,
@@ -167,8 +166,12 @@ def marked_as(ledger: pd.DataFrame, name: str) -> Bools:
 
 def is_base_type(entry_type: "pd.Series[str]", *types: EntryType) -> Bools:
     """Mark the entries of one of the types, their reversals included."""
-    mine = by_label(entry_type, of=lambda label: label.removesuffix(REVERSAL_SUFFIX) in types)
-    return mine.astype(np.bool_)
+    return equals(entry_type, *types, *(f"{kind}{REVERSAL_SUFFIX}" for kind in types))
+
+
+def are_reversals(ledger: pd.DataFrame) -> Bools:
+    """Mark the entries that reverse others."""
+    return ledger["entry_type"].str.endswith(REVERSAL_SUFFIX).to_numpy(dtype=np.bool_)
 
 
 def _sign(label: str, *, signs: Mapping[EntryType, int] = SIGN) -> int:
@@ -201,8 +204,7 @@ def booked(ledger: pd.DataFrame) -> Booked:
 def booked_forward(ledger: pd.DataFrame) -> tuple["pd.Series[str]", Ints]:
     """Return currency and amount of each entry; the amount of a reversal is negated."""
     currency, amount, _ = booked(ledger)
-    back = by_label(ledger["entry_type"], of=lambda label: label.endswith(REVERSAL_SUFFIX))
-    return currency, np.where(back.astype(np.bool_), -amount, amount)
+    return currency, np.where(are_reversals(ledger), -amount, amount)
 
 
 def booked_currency(ledger: pd.DataFrame) -> "pd.Series[str]":
@@ -225,28 +227,18 @@ def left_behind(ledger: pd.DataFrame) -> Booked:
 
 def entry_versions(ledger: pd.DataFrame) -> Versions:
     """Return NEW, REPEAT or CONFLICT (same entry_id, other content) for each ledger row."""
-    ids = ledger["entry_id"]
-    if are_distinct(ids):
-        return np.full(len(ledger), NEW, dtype=np.int8)
-    shared = are_repeated(ids) | ids.eq("").to_numpy()
-    by = ("merchant_id", "account_id", "entry_id")
-    numbers = np.full(len(ledger), -1, dtype=np.intp)
-    numbers[shared] = keyed({name: ledger[name][shared] for name in by}, by=by).rows
     content = ledger.drop(columns=[*ADDED], errors="ignore")
-    return versions(content, groups=numbers, newest=None)
+    groups = numbered(ledger, by=("merchant_id", "account_id", "entry_id"))
+    return versions(content, groups=groups, newest=None)
 
 
 def ledger_items(ledger: pd.DataFrame) -> Arrays:
     """Return one row per entry with its amounts, in minor units of the transaction's currency."""
-    (codes,), labels = coded([ledger["entry_type"]])
-    named = labels.to_pylist()
-    kinds = np.array([*(label.removesuffix(REVERSAL_SUFFIX) for label in named), ""], dtype=object)
-    backward = np.array([*(label.endswith(REVERSAL_SUFFIX) for label in named), False])
-    reversal = backward[codes]
+    reversal = are_reversals(ledger)
     currency, amount, net = booked(ledger)
     columns = {
         "row": np.arange(len(ledger)),
-        "kind": kinds[codes],
+        "kind": label_of(ledger["entry_type"].str.removesuffix(REVERSAL_SUFFIX)),
         "reversal": reversal,
         "entry_id": texts(ledger["entry_id"]),
         "reverses": texts(ledger["reverses_entry_id"]),

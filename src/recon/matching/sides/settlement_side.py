@@ -6,23 +6,24 @@ the day on which it ran out are there.
 """
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from recon.matching.frames.arrays import Arrays, Column, text_column, texts
-from recon.matching.frames.coding import Codes, by_label, equals, keyed
+from recon.matching.frames.arrays import Arrays, Column, texts
+from recon.matching.frames.coding import by_label, equals
 from recon.matching.frames.grouping import (
     NO_INSTANT,
     Bools,
     Ints,
     Rows,
-    amounts_of,
     cells_of,
     present,
     total,
 )
 from recon.matching.frames.sources import SETTLEMENT_COLUMNS, SettledDays, frame_of
+from recon.matching.frames.total_rows import ACCOUNT
 from recon.model.terms import REVERSAL_SUFFIX, EntryType
 
 REPRESENTS = "stands_for"
@@ -32,7 +33,6 @@ _BY = ("merchant_id", "account_id", "batch_id", "settled_on", "entry_type", "cur
 _AMOUNTS = ("gross", "fee", "net")
 _SIGNED = ("gross", "fee")
 """Amounts summed separately by sign, because totals without the sign are reported."""
-_SIGNS = 3
 
 
 def is_summed(lines: pd.DataFrame) -> Bools:
@@ -63,20 +63,14 @@ def summed_lines(lines: pd.DataFrame) -> pd.DataFrame:
     Args:
         lines: lines of payments; rows that are already sums are summed again.
     """
-    amounts = {name: amounts_of(lines[name]) for name in _AMOUNTS}
-    groups, keys = keyed(lines, by=_BY)
-    for name in _SIGNED:
-        groups = groups * _SIGNS + np.sign(amounts[name]) + 1
-    known, rows = np.unique(groups, return_inverse=True)
-    size = len(known)
-    sums = {name: total(amounts[name], groups=rows, size=size).tolist() for name in amounts}
-    cells = (
-        {**dict(zip(_BY, keys[number], strict=True)), **{name: sums[name][at] for name in sums}}
-        for at, number in enumerate((known // _SIGNS ** len(_SIGNED)).tolist())
-    )
-    frame = frame_of(({**row, "line": 0} for row in cells), columns=SETTLEMENT_COLUMNS)
-    counts = total(lines_of_rows(lines), groups=rows, size=size)
-    return frame.assign(**{REPRESENTS: counts})
+    signs = [np.sign(lines[name]) for name in _SIGNED]
+    counted = lines.assign(**{REPRESENTS: lines_of_rows(lines)})
+    sums = counted.groupby([*(counted[name] for name in _BY), *signs], sort=False)[
+        [*_AMOUNTS, REPRESENTS]
+    ].sum()
+    rows: Any = sums.reset_index([*_BY]).to_dict("records")
+    frame = frame_of(({**row, "line": 0} for row in rows), columns=SETTLEMENT_COLUMNS)
+    return frame.assign(**{REPRESENTS: sums[REPRESENTS].to_numpy(dtype=np.int64)})
 
 
 def with_summed(lines: pd.DataFrame, *, parts: Iterable[pd.DataFrame]) -> pd.DataFrame:
@@ -108,6 +102,8 @@ _OF_THE_ACCOUNT = frozenset(
 
 _REFUNDS = (EntryType.REFUND.value, EntryType.REFUND.value + REVERSAL_SUFFIX)
 
+FirstDays = Mapping[tuple[str, ...], str]
+"""Merchant and account -> a day, ISO date."""
 _NEVER = int(np.iinfo(np.int64).max)
 _DAY = 86_400_000_000
 
@@ -151,26 +147,21 @@ def _is_reserve(label: str) -> bool:
     return label.removesuffix(REVERSAL_SUFFIX) == EntryType.RESERVE
 
 
-def settled_items(settlement: pd.DataFrame | None, *, sets: Rows, accounts: Rows) -> Arrays:
+def settled_items(settlement: pd.DataFrame, *, sets: Rows) -> Arrays:
     """Return one row per settlement line about a payment.
 
     Args:
         settlement: all lines.
         sets: the set of each line that is about a payment.
-        accounts: the account number of each such line.
     """
-    if settlement is None:
-        settlement = frame_of([], columns=SETTLEMENT_COLUMNS)
     rows = of_payments(settlement)
     gross = settlement["gross"].to_numpy(dtype=np.int64)
     columns = {
         "row": np.flatnonzero(rows),
         "set": sets,
-        "account": accounts,
         "currency": texts(settlement["currency"])[rows],
         "transaction_id": texts(settlement["transaction_id"])[rows],
         "kind": texts(settlement["entry_type"])[rows],
-        "settled_on": texts(settlement["settled_on"])[rows],
         "amount": gross[rows],
         "net": gross[rows],
     }
@@ -181,8 +172,8 @@ def settlement_side(
     lines: Arrays,
     *,
     gaps: Ints,
-    accounts: Rows,
-    first_days: Mapping[int, str],
+    sets: Arrays,
+    first_days: FirstDays,
     days: SettledDays | None = None,
 ) -> dict[str, Column]:
     """Return the settled amounts of every set, in gross minor units.
@@ -190,27 +181,27 @@ def settlement_side(
     Args:
         lines: see settled_items.
         gaps: their fee differences (sources.FEE_GAP).
-        accounts: the account number of each set.
+        sets: merchant_id and account_id of each.
         first_days: see first_days_reported.
         days: the days that the lines cover; None: the lines are complete.
     """
-    size, sets, gross = len(accounts), lines["set"], lines["amount"]
+    size, groups, gross = len(sets), lines["set"], lines["amount"]
     capture = lines["kind"] == EntryType.CAPTURE.value
     refund = np.isin(lines["kind"].astype("str"), _REFUNDS)
     charge = lines["kind"] == EntryType.CHARGEBACK.value
-    first = _first_of_sets(sets, size=size)
+    first = _first_of_sets(groups, size=size)
     return {
-        "settled_any": present(np.ones(len(lines), np.bool_), groups=sets, size=size),
-        "settled_capture_any": present(capture, groups=sets, size=size),
-        "settled_refund_any": present(refund, groups=sets, size=size),
-        "settled_captured": total(np.where(capture, gross, 0), groups=sets, size=size),
-        "settled_refunded": total(np.where(refund, -gross, 0), groups=sets, size=size),
-        "settled_charged": total(np.where(charge, -gross, 0), groups=sets, size=size),
-        "settled_gross": total(gross, groups=sets, size=size),
+        "settled_any": present(np.ones(len(lines), np.bool_), groups=groups, size=size),
+        "settled_capture_any": present(capture, groups=groups, size=size),
+        "settled_refund_any": present(refund, groups=groups, size=size),
+        "settled_captured": total(np.where(capture, gross, 0), groups=groups, size=size),
+        "settled_refunded": total(np.where(refund, -gross, 0), groups=groups, size=size),
+        "settled_charged": total(np.where(charge, -gross, 0), groups=groups, size=size),
+        "settled_gross": total(gross, groups=groups, size=size),
         "settled_currency": cells_of(lines["currency"], rows=first),
         "settled_transaction": cells_of(lines["transaction_id"], rows=first),
         "fee_gap": _fee_gap(lines, gaps=gaps, size=size),
-        "settled_from": _opens(first_days, accounts=accounts, days=days),
+        "settled_from": _opens(first_days, sets=sets, days=days),
         "settled_until": np.full(size, _closes(days), dtype=np.int64),
     }
 
@@ -241,32 +232,21 @@ def in_time(sets: Arrays) -> Bools:
     return in_days
 
 
-def first_days_reported(
-    settlement: pd.DataFrame | None, *, accounts: Rows | Codes
-) -> Mapping[int, str]:
-    """Return each account's first day of any line about payments, earlier and summed included.
-
-    Args:
-        settlement: all lines.
-        accounts: the account number of each line.
-    """
-    first: dict[int, str] = {}
-    if settlement is None:
-        return first
+def first_days_reported(settlement: pd.DataFrame) -> FirstDays:
+    """Return each account's first day of any line about payments, earlier and summed included."""
     rows = of_payments(settlement) | equals(settlement["entry_type"], EARLIER)
-    rows |= is_summed(settlement)
-    days, labels = keyed(settlement, by=("settled_on",))
-    for pair in np.unique(accounts[rows].astype(np.intp) * len(labels) + days[rows]).tolist():
-        account, (day,) = pair // len(labels), labels[pair % len(labels)]
-        first[account] = min(day, first.get(account, day))
-    return first
+    lines = settlement[rows | is_summed(settlement)]
+    days = lines[[*ACCOUNT, "settled_on"]].drop_duplicates().sort_values("settled_on")
+    first = days.drop_duplicates(ACCOUNT).itertuples(index=False, name=None)
+    return {(merchant, account): day for merchant, account, day in first}
 
 
-def _opens(first_days: Mapping[int, str], *, accounts: Rows, days: SettledDays | None) -> Ints:
+def _opens(first_days: FirstDays, *, sets: Arrays, days: SettledDays | None) -> Ints:
     """Return the first instant of the first day that the settlement of the set's account covers."""
-    opens = np.full(len(accounts), _NEVER, dtype=np.int64)
-    for account, day in first_days.items():
-        opens[accounts == account] = _midnight(days.first if days else day)
+    opens = np.full(len(sets), _NEVER, dtype=np.int64)
+    for (merchant, account), day in first_days.items():
+        own = (sets["merchant_id"] == merchant) & (sets["account_id"] == account)
+        opens[own] = _midnight(days.first if days else day)
     return opens
 
 
@@ -295,14 +275,5 @@ def paid_out(settlement: pd.DataFrame) -> pd.DataFrame:
         settlement: SETTLEMENT_COLUMNS.
     """
     rows = settlement[pay_outs(settlement)]
-    groups, batches = keyed(rows, by=BATCH)
-    paid = total(amounts_of(rows["net"]), groups=groups, size=len(batches)).tolist()
-    days = [""] * len(batches)
-    for group, day in zip(groups.tolist(), rows["settled_on"].tolist(), strict=True):
-        days[group] = max(days[group], day)
-    table = sorted(
-        (*batch, day, amounts) for batch, day, amounts in zip(batches, days, paid, strict=True)
-    )
-    columns = [[row[at] for row in table] for at in range(len(PAID_OUT_COLUMNS))]
-    texts = {name: text_column(columns[at]) for at, name in enumerate((*BATCH, "settled_on"))}
-    return pd.DataFrame({**texts, "paid": pd.Series(columns[-1], dtype="int64")})
+    sums = rows.groupby([*BATCH])[["settled_on", "net"]].agg({"settled_on": "max", "net": "sum"})
+    return sums.reset_index().rename(columns={"net": "paid"})

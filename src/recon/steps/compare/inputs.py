@@ -7,7 +7,6 @@ further, so that files of later nights do not change it.
 from dataclasses import replace
 from itertools import chain, islice
 
-import numpy as np
 import pandas as pd
 
 from recon import __version__
@@ -16,8 +15,8 @@ from recon.desk.endorsement import Kind
 from recon.matching.breaks.movements import left_open
 from recon.matching.breaks.write_offs import TYPES, booked_write_offs
 from recon.matching.frames.coding import is_among
-from recon.matching.frames.digest import are_among, numbers_of
 from recon.matching.frames.sources import (
+    INSTANT,
     VANISHED_COLUMNS,
     AgreedWriteOffs,
     Previous,
@@ -76,34 +75,31 @@ def vanished_entries(
     Raises:
         ArchiveError: the ledger entries of one of both nights cannot be read.
     """
-    gone = [frame_of((), columns=VANISHED_COLUMNS)]
+    nothing = frame_of((), columns=VANISHED_COLUMNS)
     # The newest night from `before` backwards whose ledger was read whole.
     nights = islice(input_rows.nights_before(connection, before), EARLIER_NIGHTS_MAX)
     whole = next((each for each in nights if journal_rows.is_read_whole(connection, each)), None)
     earlier = None if whole is None else runs.get(connection, whole)
     if earlier is None or not journal_rows.is_read_whole(connection, run.run_id):
-        return gone[0]
+        return nothing
     names = ("entry_id", "reverses_entry_id")
     ledger = StoredLedger(connection, run, environment).frames(names)
-    here = [numbers_of(frame[name]) for frame in ledger for name in names]
-    known = np.sort(np.concatenate([np.zeros(0, np.uint64), *here]))
-    since = ledger_start(run, rules=rules)
-    asked: list[str] | None = None
+    here = pd.concat([nothing["entry_id"], *(frame[name] for frame in ledger for name in names)])
+    then = StoredLedger(connection, earlier, environment)
     try:
-        then = StoredLedger(connection, earlier, environment)
-        for frame in then.frames((*VANISHED_COLUMNS, "booked_at")):
-            rows = frame[~are_among(numbers_of(frame["entry_id"]), known)]
-            is_old = rows["booked_at"].lt(since)
-            if is_old.any():
-                if asked is None:
-                    keys = ShownAnswers(connection, run, environment).asked_keys()
-                    asked = keys.to_pylist()
-                rows = rows[~is_old | is_among(rows["order_no"], asked)]
-            gone.append(rows[[*VANISHED_COLUMNS]])
+        gone = [
+            frame[~is_among(frame["entry_id"], here)]
+            for frame in then.frames((*VANISHED_COLUMNS, "booked_at"))
+        ]
     except NightPurgedError:
-        return gone[0]
+        return nothing
+    rows = pd.concat([nothing.assign(booked_at=pd.Series(dtype=INSTANT)), *gone], ignore_index=True)
+    is_recent = rows["booked_at"].ge(ledger_start(run, rules=rules))
+    if not is_recent.all():
+        asked = ShownAnswers(connection, run, environment).asked_keys().to_pylist()
+        rows = rows[is_recent | is_among(rows["order_no"], asked)]
     # Where two entries with one id differ, neither counts.
-    every = pd.concat(gone, ignore_index=True).drop_duplicates()
+    every = rows[[*VANISHED_COLUMNS]].drop_duplicates()
     return every.drop_duplicates("entry_id", keep=False, ignore_index=True)
 
 

@@ -837,7 +837,7 @@ def plain_figures(
     result: Reconciliation, *, sources: Sources, business_date: date, clock: Clock, rules: Rules
 ) -> NightFigures:
     """Everything that the workbook shows of plain files; no database knows this run."""
-    matches = result.matches  # before the digest, which is computed from the same rows
+    matches = result.matches
     doubtful = _attention(sources.instructions, as_of=result.as_of)
     calendar = rules.business_calendar
     severe = severe_breaks(result.breaks, answers={}, calendar=calendar, began_at=result.as_of)

@@ -140,8 +140,6 @@ def _compared(run: Run, *, progress: WorkProgress, environment: Environment) -> 
     # From here on only what is still needed of the sources stays in memory.
     del sources
     give_back()
-    result.make_rows()
-    give_back()
     tables = rows_of(chain([(STEPS, steps)], result_tables(result)))
     results = write(
         run,

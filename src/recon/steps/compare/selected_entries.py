@@ -1,20 +1,15 @@
-"""The ledger entries that a night compares, and where the others went, in batches of rows."""
+"""The ledger entries that a night compares, and where the others went."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 
-import numpy as np
 import pandas as pd
-import pyarrow as pa
 
-from recon.archive.schemas import SCHEMAS
 from recon.config.rules import Rules
 from recon.matching.frames.coding import is_among
-from recon.matching.frames.digest import Labels, numbers_of
-from recon.matching.frames.grouping import Bools
-from recon.matching.frames.sources import LEDGER_COLUMNS, LeftOut, Sources
+from recon.matching.frames.sources import LEDGER_COLUMNS, LeftOut, Sources, frame_of
 from recon.matching.sides.ledger_side import left_behind
 from recon.model.business_date import Grace, midnight
 from recon.model.terms import REVERSAL_SUFFIX, EntryType, InstructionKind, Reject
@@ -26,34 +21,32 @@ from recon.proof.ledger_bridge import (
     steps_of_arrived,
     sums_by_type,
 )
-from recon.proof.night_tables import frame_of_table, table_of
-from recon.steps.runtime.environment import Environment
-from recon.steps.runtime.night_folder import LEDGER, StoredLedger, sums_of_entries
+from recon.proof.night_tables import frame_of_table
+from recon.steps.runtime.night_folder import StoredLedger, sums_of_entries
 from recon.steps.runtime.window import (
     ENTRIES,
-    OF_WINDOW,
     BeforeOpening,
     in_window,
     ledger_start,
     left_out,
 )
 from recon.store.nights import journal_rows
-from recon.store.nights.runs import Run
 
-_OF_PAYOUTS = (
-    *("entry_id", "order_no", "transaction_id", "entry_type", "booked_at"),
-    *("reference_no", "reverses_entry_id", "currency", "amount"),
-)
-"""Columns that decide whether a booked payout belongs to this night."""
-_IN_MONEY = (
-    "merchant_id",
-    "account_id",
-    "order_no",
-    "transaction_id",
-    "entry_type",
-    "currency",
-    "amount",
-)
+
+@dataclass(frozen=True, slots=True)
+class ChosenEntries:
+    """The ledger entries that are compared, and where the others went."""
+
+    compared: pd.DataFrame
+    """LEDGER_COLUMNS, in the order of the ledger."""
+    are_all: bool
+    """Whether the whole stored ledger is compared unchanged."""
+    arrived: Mapping[str, int]
+    """Step -> rows that it removes of those read, negative."""
+    sums: LedgerSteps
+    """The same steps in money."""
+    older: tuple[LeftOut, ...]
+    """The sums of entries that are older than the window and whose orders were not queried."""
 
 
 def chosen_entries(
@@ -62,127 +55,67 @@ def chosen_entries(
     sources: Sources,
     moves: pd.DataFrame,
     asked: "pd.Series[str]",
+    before: BeforeOpening,
+    refused: Sequence[Reject],
     rules: Rules,
-) -> Bools:
-    """Marks the rows of the ledger that are in the window, or book payouts of this night."""
+) -> ChosenEntries:
+    """Choose the entries of the window, and those that book payouts of this night.
+
+    Args:
+        ledger: What the run read.
+        sources: The settlement, and the days it covers.
+        moves: Instructions of the account.
+        asked: Order numbers that were queried.
+        before: Orders of the opening balance, whose entries are not compared.
+        refused: Rejected rows of any account.
+        rules: Window, calendar, and the grace period for booking.
+
+    Raises:
+        ArchiveError: the ledger cannot be read.
+    """
     days, since = sources.settled, ledger_start(ledger.run, rules=rules)
     begins = None
     if days is not None:
         begins = midnight(date.fromisoformat(days.first), zone=rules.business_calendar.zone)
-    selected = np.zeros(ledger.rows, np.bool_)
-    for part in in_window(ledger.frames(OF_WINDOW), since=since, asked=asked, settled_from=begins):
-        selected[part["row"]] = True
-    payouts = [frame[frame["entry_type"].isin(PAYOUTS)] for frame in ledger.frames(_OF_PAYOUTS)]
-    if not any(map(len, payouts)):
-        return selected
-    booked = pd.concat(payouts, ignore_index=True)
-    named = [
-        frame[selected[frame["row"]] & is_among(frame["entry_id"], booked["entry_id"])]
-        for frame in ledger.frames(["entry_id"])
-    ]
-    named_rows = pd.concat(named, ignore_index=True)
-    chosen = with_payouts(
-        named_rows,
-        entries=booked,
+    no_rows = frame_of((), columns=LEDGER_COLUMNS).assign(row=0)
+    own = pd.concat([no_rows, *ledger.frames([*LEDGER_COLUMNS])], ignore_index=True)
+    recent = with_payouts(
+        pd.concat(
+            in_window([own], since=since, asked=asked, settled_from=begins), ignore_index=True
+        ),
+        entries=own,
         settlement=sources.settlement,
         instructions=moves,
         since=begins or since,
         rules=rules,
+    ).sort_values("row", ignore_index=True)
+    compared = before.entries(recent, is_settled=sources.settlement is not None)
+    # An entry with the id of one that is compared is not left out.
+    old = own[~own["row"].isin(recent["row"]) & ~is_among(own["entry_id"], recent["entry_id"])]
+    currency, _, net = left_behind(old)
+    # Rejected entries count on both sides: here as summed up by the database.
+    file = Counter(journal_rows.rejected_sums(ledger.connection, ledger.run.run_id))
+    extract = Counter[tuple[str, str]]()
+    for table in ledger.batches(("entry_type", "currency", "amount")):
+        file.update(sums_of_entries(table))
+        extract.update(sums_by_type(frame_of_table(table)))
+    return ChosenEntries(
+        compared[[*LEDGER_COLUMNS]],
+        are_all=len(recent) == ledger.rows and not before.order_nos,
+        arrived={
+            OTHER_ACCOUNTS: len(own) - ledger.rows,
+            BEFORE_WINDOW: len(compared) - len(own),
+        },
+        sums=steps_of_arrived(
+            file,
+            rejected=rejected_sums(refused),
+            extract=extract,
+            entries=sums_by_type(own),
+            recent=sums_by_type(recent),
+            whole=sums_by_type(compared),
+        ),
+        older=left_out(ENTRIES, currency=currency, net=net),
     )
-    selected[named_rows["row"]] = False
-    selected[chosen["row"]] = True
-    return selected
-
-
-@dataclass(frozen=True, slots=True)
-class ChosenEntries:
-    """The ledger entries that are compared, marked by row; the methods read them on request.
-
-    They raise ArchiveError where the ledger cannot be read.
-    """
-
-    selected: Bools
-    """One per row of the ledger, of any account."""
-    before: BeforeOpening
-    """Orders of the opening balance, whose entries are not compared."""
-    is_settled: bool
-    """See `BeforeOpening.entries`."""
-
-    @property
-    def are_all(self) -> bool:
-        """Whether the whole stored ledger is compared unchanged."""
-        return bool(self.selected.all()) and not self.before.order_nos
-
-    def table(self, run: Run, *, environment: Environment) -> pa.Table:
-        """The marked entries with the file's columns, in the order of the ledger."""
-        schema = SCHEMAS[LEDGER].columns
-        with environment.store.reading() as connection:
-            batches = StoredLedger(connection, run, environment).batches(schema.names)
-            tables = [rows.filter(pa.array(own)).cast(schema) for rows, own in self._with(batches)]
-        if self.before.order_nos:
-            tables = [table_of(self._whole(frame_of_table(rows)), name=LEDGER) for rows in tables]
-        return pa.concat_tables([schema.empty_table(), *tables]).unify_dictionaries()
-
-    def arrived(
-        self, ledger: StoredLedger, *, refused: Sequence[Reject]
-    ) -> tuple[dict[str, int], LedgerSteps]:
-        """Of all entries read: rows that each step removes (negative), and the steps in money.
-
-        `refused` are rejected rows of any account.
-        """
-        steps = {OTHER_ACCOUNTS: 0, BEFORE_WINDOW: 0}
-        names = ("extract", "entries", "recent", "whole")
-        sums = {name: Counter[tuple[str, str]]() for name in names}
-        # Rejected entries count on both sides: here as summed up by the database.
-        file = Counter(journal_rows.rejected_sums(ledger.connection, ledger.run.run_id))
-        for table, own in self._with(ledger.batches(_IN_MONEY)):
-            every = frame_of_table(table)
-            file.update(sums_of_entries(table))
-            ours = every[ledger.are_own(every)]
-            recent = every[own]
-            whole = self._whole(recent)
-            for counter, frame in zip(sums.values(), (every, ours, recent, whole), strict=True):
-                counter.update(sums_by_type(frame))
-            steps[OTHER_ACCOUNTS] += len(ours) - len(every)
-            steps[BEFORE_WINDOW] += len(whole) - len(ours)
-        return steps, steps_of_arrived(file, rejected=rejected_sums(refused), **sums)
-
-    def older(self, ledger: StoredLedger) -> tuple[LeftOut, ...]:
-        """The sums of entries that are older than the window and whose orders were not queried.
-
-        An entry with the id of one that is compared is not among them. Those ids are found by
-        hashes: all texts at once would take three times the memory.
-        """
-        prints: tuple[list[Labels], list[Labels]] = ([], [])
-        for frame in ledger.frames(["entry_id"]):
-            each, own = numbers_of(frame["entry_id"]), self.selected[frame["row"]]
-            prints[0].append(each[own])
-            prints[1].append(each[~own])
-        if not any(map(len, prints[1])):
-            return ()
-        shared = np.intersect1d(np.concatenate(prints[0]), np.concatenate(prints[1]))
-        known = set[str]()
-        for frame in ledger.frames(["entry_id"]) if len(shared) else ():
-            is_shared = np.isin(numbers_of(frame["entry_id"]), shared)
-            known |= {*frame["entry_id"][is_shared & self.selected[frame["row"]]]}
-        counts, sums = Counter[str](), Counter[str]()
-        for frame in ledger.frames([*LEDGER_COLUMNS]):
-            is_old = ~self.selected[frame["row"]] & ~is_among(frame["entry_id"], known)
-            currency, _, net = left_behind(frame[is_old])
-            for left in left_out(ENTRIES, currency=currency, net=net):
-                counts[left.currency] += left.count
-                sums[left.currency] += left.amount
-        return tuple(LeftOut(ENTRIES, name, counts[name], sums[name]) for name in sorted(counts))
-
-    def _whole(self, entries: pd.DataFrame) -> pd.DataFrame:
-        return self.before.entries(entries, is_settled=self.is_settled)
-
-    def _with(self, tables: Iterable[pa.Table]) -> Iterator[tuple[pa.Table, Bools]]:
-        """Each table with the marks of its rows."""
-        at = 0
-        for table in tables:
-            yield table, self.selected[at : at + len(table)]
-            at += len(table)
 
 
 _BACK = EntryType.PAYOUT.value + REVERSAL_SUFFIX

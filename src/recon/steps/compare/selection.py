@@ -1,14 +1,14 @@
 """The tables that a night compares, selected once, before money moves.
 
-Orders are read when their table is written, and of the ledger only the columns that decide which
-entries belong to the night: all rows are never in memory together.
+Orders and settlement lines are read when their table is written: all rows are never in memory
+together.
 """
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
-from functools import cache, partial
+from functools import cache
 
 import pandas as pd
 import pyarrow as pa
@@ -20,7 +20,6 @@ from recon.config.rules import Rules
 from recon.matching.frames.arrays import text_column
 from recon.matching.frames.bank_sources import BankSource, NightOfBank
 from recon.matching.frames.coding import is_among
-from recon.matching.frames.grouping import Bools
 from recon.matching.frames.sources import (
     GATEWAY_COLUMNS,
     KEY_COLUMNS,
@@ -105,19 +104,16 @@ class SelectedLines:
     days: SettledDays
     volumes: pd.DataFrame | None
     """See `Sources.volumes`."""
-    repeats: pa.Table
-    made: Mapping[str, Callable[[], pa.Table]]
-    """Functions that make the tables of all lines, by table name; tariffs are empty without any."""
+    lines: NightLines
+    before: BeforeOpening
 
-
-def _table(
-    name: str, lines: NightLines, *, before: BeforeOpening, with_text: tuple[str, ...]
-) -> pa.Table:
-    """The lines as a table with the file's columns."""
-    schema = SCHEMAS[name].columns
-    if before.order_nos:
-        return table_of(before.lines(frame_of_lines(lines.table(with_text=with_text))), name=name)
-    return lines.table(schema.names, with_text=with_text).cast(schema)
+    def table(self, name: str) -> pa.Table:
+        """The lines as a table with the file's columns; tariffs are empty without any."""
+        schema, with_text = SCHEMAS[name].columns, FACTS if name == TARIFFS else ()
+        if self.before.order_nos:
+            frame = frame_of_lines(self.lines.table(with_text=with_text))
+            return table_of(self.before.lines(frame), name=name)
+        return self.lines.table(schema.names, with_text=with_text).cast(schema)
 
 
 def _settled_days(settled: Settlements) -> SettledDays | None:
@@ -162,10 +158,6 @@ class RunReading:
         storages = storages_of(self.environment)
         return Settlements(self.connection, self.run, storages, self.inputs.last_file)
 
-    @property
-    def _ledger(self) -> StoredLedger:
-        return StoredLedger(self.connection, self.run, self.environment)
-
     def asked(self) -> pa.Array:
         """Order numbers that the gateway was queried for, sorted."""
         keys = self._answered.asked_keys()
@@ -191,11 +183,7 @@ class RunReading:
             since = (oldest - timedelta(days=1)).replace(day=1)
             volumes = settled.volumes(since=since.isoformat())
         paid = before.lines(frame_of_lines(lines.table(entry_types=[PAY_OUT])))
-        made = {
-            name: partial(_table, name, lines, before=before, with_text=with_text)
-            for name, with_text in ((SETTLEMENT, ()), (TARIFFS, FACTS))
-        }
-        return SelectedLines(paid, days, volumes, lines.repeats, made)
+        return SelectedLines(paid, days, volumes, lines, before)
 
     def asked_for(self, asked: pa.Array) -> AskedFor:
         """Orders and payments whose settlement lines count one by one, where there may be any."""
@@ -225,9 +213,14 @@ class RunReading:
         return pa.concat_tables(tables).unify_dictionaries()
 
     def small(
-        self, asked: pa.Array, *, moves: pd.DataFrame, settled: SelectedLines | None
-    ) -> tuple[Sources, Bools | None]:
-        """The small sources, and which ledger entries are compared (None without a ledger)."""
+        self,
+        asked: pa.Array,
+        *,
+        moves: pd.DataFrame,
+        settled: SelectedLines | None,
+        before: BeforeOpening,
+    ) -> tuple[Sources, ChosenEntries | None]:
+        """The small sources, and the ledger entries that are compared (None without a ledger)."""
         run, connection, inputs = self.run, self.connection, self.inputs
         loaded = order_rows.files_of_night(connection, run, until=inputs.last_file)
         rejected = order_rows.rejects_of_night(connection, run, until=inputs.last_file)
@@ -255,9 +248,14 @@ class RunReading:
         )
         if source is None or journal_rows.unread(connection, run.run_id, whole_file=WHOLE_FILE):
             return replace(sources, ledger=None), None
-        names = text_column(asked.cast(pa.large_string()))
         entries = chosen_entries(
-            self._ledger, sources=sources, moves=moves, asked=names, rules=self._rules
+            StoredLedger(connection, run, self.environment),
+            sources=sources,
+            moves=moves,
+            asked=text_column(asked.cast(pa.large_string())),
+            before=before,
+            refused=rejected,
+            rules=self._rules,
         )
         return sources, entries
 
@@ -359,7 +357,8 @@ class RunReading:
         loaded = order_rows.files_of_night(connection, run, until=inputs.last_file)
         since, declared = window_start(run, rules=rules), declared_accounts(self.environment)
         became = self._stored.steps(files, since=since, declared=declared)
-        taken = {**became.taken, **settlement_rows.repeat_counts(connection, chosen.repeats)}
+        repeats = chosen.settled.lines.repeats if chosen.settled else NO_ROWS
+        taken = {**became.taken, **settlement_rows.repeat_counts(connection, repeats)}
         give_back()
         unread = None
         if inputs.settlement:
@@ -386,22 +385,22 @@ class RunReading:
             payments = left_out(PAYMENTS, currency=left["currency"], net=net)
         if chosen.entries is None:
             return replace(small, opening_balance=payments, arrived=arrived)
-        refused = order_rows.rejects_of_night(connection, run, until=inputs.last_file)
-        arrived[SourceKind.LEDGER], ledger_sums = chosen.entries.arrived(
-            self._ledger, refused=refused
-        )
-        balance = (*chosen.entries.older(self._ledger), *payments)
-        return replace(small, opening_balance=balance, arrived=arrived, ledger_sums=ledger_sums)
+        arrived[SourceKind.LEDGER] = chosen.entries.arrived
+        balance = (*chosen.entries.older, *payments)
+        sums = chosen.entries.sums
+        return replace(small, opening_balance=balance, arrived=arrived, ledger_sums=sums)
 
 
 @dataclass(frozen=True, slots=True)
 class Selected:
     """The inputs that a night has selected."""
 
+    read: RunReading
+    """Its connection is closed: each table is made over a new one."""
     small: Sources
     """All sources except the rows of orders, answers, entries and queried keys."""
     asked: pa.Array
-    """Queried order numbers, sorted; without those of the opening balance."""
+    """Queried order numbers, sorted."""
     joined: OfSiblings
     """Rows of the merchant's other accounts that complete a one-sided key of this account."""
     entries: ChosenEntries | None
@@ -409,12 +408,7 @@ class Selected:
     that of the ledger."""
     before: BeforeOpening
     """The orders of the opening balance, which have no row in any table."""
-    repeats: pa.Table
-    """Settlement lines that do not count, as another file reports them too."""
-    made: Mapping[str, Callable[[], pa.Table]]
-    """Functions that make the large tables on request, by table name."""
-    whole: Callable[[], Sources]
-    """Makes `small` with the steps of the rows, once the table of orders was made."""
+    settled: SelectedLines | None
 
     @property
     def absent(self) -> tuple[str, ...]:
@@ -427,16 +421,38 @@ class Selected:
         Left out are answers, which are queried again once money has moved, a ledger that is
         compared whole, and what an earlier night left open.
         """
+        files = Counter[int]()
         for name, table in input_tables(self.small):
             if name == LEDGER and self.entries is not None and self.entries.are_all:
                 continue
-            if name not in {ANSWERS, TARIFFS}:
-                yield name, self.made[name]() if name in self.made else table
-        if TARIFFS in self.made and len(tariffs := self.made[TARIFFS]()):
+            if name == LEDGER and self.entries is not None:
+                yield name, table_of(self.entries.compared, name=name)
+            elif name == SETTLEMENT and self.settled:
+                yield name, self.settled.table(name)
+            elif name == "orders":
+                yield name, self.read.orders(self.asked, joined=self.joined, files=files)
+            elif name == "universe":
+                yield name, self._universe()
+            elif name not in {ANSWERS, TARIFFS}:
+                yield name, table
+        if self.settled and len(tariffs := self.settled.table(TARIFFS)):
             yield TARIFFS, tariffs
-        whole = self.whole()
+        with self.read.environment.store.reading() as connection:
+            whole = replace(self.read, connection=connection).with_steps(self, files=files)
         small = compared_tables(whole, rules=rules, previous=None, ledger_sums=whole.ledger_sums)
         yield from ((name, table) for name, table in small.items() if name != OPENING)
+
+    def _universe(self) -> pa.Table:
+        """The queried keys, without those of the opening balance, and those of other accounts."""
+        gone = pa.array(self.before.order_nos, pa.string())
+        left = self.asked.filter(pc.invert(pc.is_in(self.asked, value_set=gone)))
+        run, schema = self.read.run, SCHEMAS["universe"].columns
+        words = {"merchant_id": run.merchant_id, "account_id": run.account_id}
+        cells = [pa.repeat(words[n], len(left)) if n in words else left for n in schema.names]
+        own = pa.table(cells, schema.names)
+        keys = self.joined.gateway[[*KEY_COLUMNS]].drop_duplicates()
+        others = table_of(self.before.without(keys), name="universe")
+        return pa.concat_tables([own, others.cast(own.schema)]).cast(schema).unify_dictionaries()
 
 
 def selected_inputs(run: Run, *, inputs: Inputs, environment: Environment) -> Selected:
@@ -459,42 +475,9 @@ def selected_inputs(run: Run, *, inputs: Inputs, environment: Environment) -> Se
         )
         before = read.before_opening(own_numbers, joined=joined, moves=moves)
         settled = read.lines(asked=read.asked_for(asked), before=before)
-        small, entries = read.small(asked, moves=moves, settled=settled)
+        small, entries = read.small(asked, moves=moves, settled=settled, before=before)
     give_back()
-    left = asked
-    if before.order_nos:
-        gone = pa.array(before.order_nos, pa.string())
-        left = asked.filter(pc.invert(pc.is_in(asked, value_set=gone)))
-
-    def universe() -> pa.Table:
-        words = {"merchant_id": run.merchant_id, "account_id": run.account_id}
-        schema, size = SCHEMAS["universe"].columns, len(left)
-        cells = [pa.repeat(words[n], size) if n in words else left for n in schema.names]
-        own = pa.table(cells, schema.names)
-        if len(joined.gateway):
-            keys = joined.gateway[[*KEY_COLUMNS]].drop_duplicates()
-            others = table_of(before.without(keys), name="universe")
-            own = pa.concat_tables([own, others.cast(own.schema)])
-        return own.cast(schema).unify_dictionaries()
-
-    files = Counter[int]()
-    made: dict[str, Callable[[], pa.Table]] = {
-        **(settled.made if settled else {}),
-        "orders": partial(read.orders, asked, joined=joined, files=files),
-        "universe": universe,
-    }
-    chosen_of_ledger = None
-    if entries is not None:
-        chosen_of_ledger = ChosenEntries(entries, before, settled is not None)
-        made[LEDGER] = partial(chosen_of_ledger.table, run, environment=environment)
-    repeats = settled.repeats if settled else NO_ROWS
-
-    def whole() -> Sources:
-        with environment.store.reading() as connection:
-            return replace(read, connection=connection).with_steps(chosen, files=files)
-
-    chosen = Selected(small, left, joined, chosen_of_ledger, before, repeats, made, whole)
-    return chosen
+    return Selected(read, small, asked, joined, entries, before, settled)
 
 
 def of_this_account(

@@ -756,7 +756,7 @@ class StoredResult:
             **(same | self.frames(*names)),
             every_match=Deferred(lambda: night.frame("matches")),
             control_totals=results.load_totals(self.connection, self.run_id),
-            digest_of_all=Deferred(lambda: summary.digest),
+            digest=summary.digest,
             journals=_in_pairs(night.frame("journals")),
             bank={name: night.frame(name) for name in (*BANK_TABLES, BANKED) if night.has(name)},
         )

@@ -1,12 +1,11 @@
 """Rows in order, names among others, and one digest, whatever columns hold."""
 
 import pandas as pd
-import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recon.matching.frames.arrays import in_order
-from recon.matching.frames.digest import are_distinct, digest_of, numbers_of
+from recon.matching.frames.digest import digest_of
 
 BY = ["merchant_id", "account_id", "order_no", "transaction_id", "currency"]
 LABELS = st.sampled_from(["", "1", "10", "2", "A", "a", "Ä", "é", "😀", "\uffee"])
@@ -41,27 +40,3 @@ def test_what_a_column_says_is_in_the_digest():
     other = digest_of([breaks(effect_bank=[None, 1])])
 
     assert len({*amounts, other}) == 4
-
-
-NEAR = ["", "a", "ab", "ba", "a" * 8, "a" * 9, "a" * 16, "a" * 17, "é", "ä", "b" + "a" * 16, "A"]
-
-
-def in_two_pieces(texts: list[str | None]) -> "pd.Series[str]":
-    """Texts as a in_two_pieces in two pieces, the second of them cut out of a longer one."""
-    half = len(texts) // 2
-    longer = pa.array(["cut off", *texts[half:]], pa.large_string())
-    pieces = [pa.array(texts[:half], pa.large_string()), longer.slice(1)]
-    return pd.Series(pd.array(pa.chunked_array(pieces, pa.large_string()), dtype="str"))
-
-
-def test_texts_that_nearly_agree_are_told_apart():
-    """One byte more, less or elsewhere is another text; a blank beside them is no text."""
-    assert are_distinct(in_two_pieces([*NEAR]))
-    assert not are_distinct(in_two_pieces([*NEAR, "a" * 17]))
-
-
-def test_a_text_has_one_number_wherever_it_stands():
-    """Beside other texts, and in another process: it is stated here."""
-    numbers = numbers_of(in_two_pieces(["x", "", "x", ""]))
-
-    assert numbers.tolist() == [7869353157402288317, 1760245841805064774] * 2

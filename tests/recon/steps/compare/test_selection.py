@@ -250,7 +250,7 @@ def tables_made(run, environment):
         chosen = read.lines(asked=AskedFor.of(), before=NOTHING_BEFORE)
     assert len(chosen.pay_outs) == 1
     for name in (SETTLEMENT, TARIFFS):
-        assert Rows.of(chosen.made[name](), schema=SCHEMAS[name]).rows.num_rows >= 20_000
+        assert Rows.of(chosen.table(name), schema=SCHEMAS[name]).rows.num_rows >= 20_000
 
 
 def many_lines(run, *, lines, environment):
