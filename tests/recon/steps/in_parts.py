@@ -35,9 +35,9 @@ def compared_twice(
     ours: list[str] = []
     once = reconcile._compared
 
-    def twice(run: Run, *, way: Any, environment: Environment) -> Any:
+    def twice(run: Run, *, progress: Any, environment: Environment) -> Any:
         with_orders(monkeypatch, 250_000)
-        whole = once(run, way=way, environment=environment)
+        whole = once(run, progress=progress, environment=environment)
         with_orders(monkeypatch, orders_per_part)
         night = write_compared(run, environment=environment).night
         small, previous = small_of_night(night)
@@ -47,7 +47,7 @@ def compared_twice(
         before = files_of(run, environment=environment)
         for step in (COMPARED, RESULTS):
             storage_of(run, environment=environment).clear(f"{folder_of(run)}/{step}")
-        cut = once(run, way=way, environment=environment)
+        cut = once(run, progress=progress, environment=environment)
         assert files_of(run, environment=environment) == before
         assert_same(cut, whole)
         ours.append(run.run_id)

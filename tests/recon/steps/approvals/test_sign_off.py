@@ -198,12 +198,12 @@ def test_a_name_that_the_desk_did_not_sign_stands_under_no_night(proven, is_note
         text = connection.scalar(select(endorsement.c.document))
         text = text.replace('"sequence":1', f'"sequence":{number}')
         forged = {"sequence": number, "key_id": key, "document": text, "signature": "00" * 64}
-        connection.execute(update(endorsement).values(forged))
         if is_noted:
             (link,) = links_of(connection, [run_id], entity="endorsement")
             sha256 = hashlib.sha256(b"00" * 64).hexdigest()
-            forged = {**link.data, "number": number, "key": key, "sha256": sha256}
-            append(connection, [Event("endorsement", run_id, "sign_off", forged)], at=at)
+            linked = {**link.data, "number": number, "key": key, "sha256": sha256}
+            append(connection, [Event("endorsement", run_id, "sign_off", linked)], at=at)
+    proven.as_owner(update(endorsement).values(forged))
     with proven.environment() as environment:
         told = to_sign(run_id, environment=environment)
     (night,) = listed(proven)

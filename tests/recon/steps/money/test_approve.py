@@ -158,9 +158,7 @@ def test_nobody_completes_a_yes_that_was_taken_back(environment, asked):
     asked.now += timedelta(minutes=1)
     decisions_taken_back(digest, person=person("anna", environment, asked))
     assert waiting(environment).first_by == ""
-    with environment.store.writing() as connection:
-        withdrawn = endorsement.c.kind == "taken_back"
-        connection.execute(delete(endorsement).where(withdrawn))
+    asked.as_owner(delete(endorsement).where(endorsement.c.kind == "taken_back"))
     say(environment, asked, "dan")
     asked.move_money()
 
