@@ -1,14 +1,13 @@
-"""One reconciliation of plain files without a database or a gateway: `recon reconcile`.
+"""One reconciliation of plain files without a gateway or a database of its own: `recon reconcile`.
 
-The folder of its results also has the sealed steps of the run in `night`: what was compared, the
-result, and what a later run (`--previous`) carries forward. A later run classifies all settlement
-lines together. A line that another file reports too, in this run or an earlier one, counts once,
-and a settlement file that was read before is refused. Lines of payments that the later run does not
-compare count in their batch and their fees only.
+What a night takes from its facts and its archive is here taken from the files: which rows of them
+stand is decided by the same SQL, over a temporary folder. The folder of the results has the sealed
+steps of the run in `night`, as a night's own folder: what was compared, the result, its proof, and
+what a later run (`--previous`) carries forward.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
@@ -22,34 +21,24 @@ import pyarrow as pa
 
 from recon import __version__
 from recon.archive.schemas import ORDER_FACTS, SETTLED_FACTS, FileSchema
-from recon.archive.step_folder import About, Part, Sealed, rows_of, sealed_step, write_step
+from recon.archive.step_folder import About, Part, Sealed, rows_of, write_step
 from recon.archive.storage import LocalStorage
-from recon.config.fee_contract import FACTS
 from recon.config.file_layouts import FileLayout
 from recon.config.rules import Rules
 from recon.config.settings import given_layouts, load_rules
-from recon.files.formats.json_text import read_json_object
 from recon.files.kinds.layouts import refuse_wrong_given
 from recon.files.reader import TableFacts, TableRead, plain_table
 from recon.files.typing.table_schema import schema_of
-from recon.matching.bank.bookings import BALANCE
-from recon.matching.bank.receipts import stored_of
 from recon.matching.bank.result import covered_to
-from recon.matching.bank.statements import content_of
-from recon.matching.breaks.movements import left_open, with_reopened
+from recon.matching.breaks.movements import with_reopened
 from recon.matching.breaks.result import BANKED, COUNTED, Reconciliation
-from recon.matching.cash.batches import BatchOf, unsure_batches
 from recon.matching.cash.fees_charged import charged_fees
-from recon.matching.cash.ledger_groups import BASES, begins_of, grouped
 from recon.matching.codes import with_table
 from recon.matching.frames.arrays import texts
-from recon.matching.frames.bank_sources import BankSource, chosen, together
-from recon.matching.frames.coding import equals
 from recon.matching.frames.sources import (
     GATEWAY_COLUMNS,
     INSTANT,
     INSTRUCTION_COLUMNS,
-    KEY_COLUMNS,
     LEDGER_COLUMNS,
     ORDER_COLUMNS,
     SETTLEMENT_COLUMNS,
@@ -57,20 +46,7 @@ from recon.matching.frames.sources import (
     Sources,
     frame_of,
 )
-from recon.matching.frames.total_rows import (
-    ACCOUNT,
-    ACCOUNT_KEY,
-)
-from recon.matching.frames.versions import REPEAT
-from recon.matching.sides.agreed_fees import with_month_volumes
-from recon.matching.sides.ledger_side import CLOSERS, entry_versions, is_base_type
-from recon.matching.sides.payouts import classified_entries
-from recon.matching.sides.settlement_side import PAY_OUT, as_earlier
 from recon.model.errors import (
-    ArchiveBrokenError,
-    ArchiveError,
-    OutputError,
-    SourceUnreadableError,
     UsageError,
 )
 from recon.model.figures import (
@@ -87,19 +63,27 @@ from recon.model.money import format_minor_units
 from recon.model.terms import (
     DOUBTFUL_STATES,
     Clock,
-    EntryType,
-    GatewayState,
-    SourceFile,
     SourceKind,
 )
 from recon.privacy.own_files import folder_for_now
 from recon.privacy.shown_text import redacted
-from recon.proof.ledger_bridge import REPEATS, LedgerSteps, bridge_of, ledger_steps
+from recon.proof.ledger_bridge import REPEATS, REPLACED, LedgerSteps, bridge_of, ledger_steps
 from recon.proof.night_tables import (
     absent_of,
     compared_tables,
     input_tables,
     result_tables,
+)
+from recon.steps.compare.carried_files import (
+    CARRIED_FORWARD,
+    NIGHT,
+    EarlierRun,
+    as_compared,
+    passed_on,
+    read_earlier_run,
+    what_is_left_open,
+    with_carried_bank,
+    with_unread,
 )
 from recon.steps.compare.result_files import (
     FEE_CLAIMS,
@@ -136,10 +120,6 @@ from recon.store.nights.stored_orders import (
     steps_of,
 )
 
-NIGHT = "night"
-"""The folder of a result that holds its sealed steps."""
-CARRIED_FORWARD = "handed-on"
-"""The step after a night's own; stored like a night's inputs and what it carried forward."""
 NO_ACCOUNT = ("", "")
 """Account of the totals: the files may hold several."""
 BATCHES_NAMED_MAX = 5
@@ -154,18 +134,12 @@ _COLUMNS = {
     SourceKind.SETTLEMENT: SETTLEMENT_COLUMNS,
 }
 """Columns of each table, under the name that it has in a request and in `Sources`."""
-_REPORTED = tuple(name for name in SETTLEMENT_COLUMNS if name not in {"source", "line", *FACTS})
-"""Columns in which a line equals its repeat."""
-_OF_BATCH = (*ACCOUNT_KEY, "batch_id")
-_OF_AN_ORDER = (*ACCOUNT, "order_no")
 _COMPARED = tuple(kind for kind in _COLUMNS if kind is not SourceKind.INSTRUCTIONS)
 """Sources whose accepted rows T2 leads to the rows compared; instructions say their steps alone."""
 WriteWorkbook = Callable[[NightFigures, Path], Path]
 ReadTotals = Callable[..., SheetTotals]
 """Totals of the sheets of a workbook, as read back from the file. `companions`: name of a file in
 the workbook -> its path, which is still a temporary one."""
-Tables = Mapping[SourceKind, Sequence[TableRead]]
-"""Kind -> the files of a run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,72 +234,6 @@ def _refuse_named_twice(request: PlainFilesRequest) -> None:
                 raise UsageError(msg)
 
 
-@dataclass(frozen=True, slots=True)
-class EarlierRun:
-    """What an earlier run left open and passed on."""
-
-    previous: Previous | None = None
-    lines: TableRead | None = None
-    """Settlement lines as the files reported them."""
-    entries: TableRead | None = None
-    """Ledger entries of fees, reserves, payouts and banks, and those that close their groups."""
-    bank: BankFiles | None = None
-    """Every statement, with the entries in scope."""
-    unread: frozenset[BatchOf] = frozenset()
-    """Batches with a line that could not be read and that no file has delivered since."""
-    ledger_since: Mapping[tuple[str, str], str] = field(default_factory=dict)
-    known: tuple[SourceFile, ...] = ()
-    """Settlement files that it or a run before it read, each under the name of its run."""
-
-
-def read_earlier_run(folder: Path) -> EarlierRun:
-    """What the run that wrote a folder left open and passed on.
-
-    Raises:
-        SourceMissingError: the folder or its summary is missing.
-        SourceUnreadableError: their content is not what one run wrote.
-    """
-    digest, storage = read_json_object(folder / SUMMARY).get("digest"), LocalStorage(folder)
-    try:
-        night = SealedNight("", storage, {INPUTS: _of_result(storage, digest=digest)})
-        sources, previous = sources_of_night(night)
-    except (ArchiveError, OSError) as error:
-        msg = f"{folder} is not as its run wrote it: {error}; run `recon reconcile` into it again"
-        raise SourceUnreadableError(msg) from error
-
-    def file(kind: SourceKind, frame: pd.DataFrame) -> SourceFile:
-        (_, entry), rows = night.entry(kind), len(frame)
-        name = f"{CARRIED_FORWARD}/{entry.name}"
-        return SourceFile(kind, name, entry.sha256, entry.bytes, rows, rows, 0, 0)
-
-    def table(kind: SourceKind, frame: pd.DataFrame | None) -> TableRead | None:
-        if frame is None:
-            return None
-        return TableRead(frame, TableFacts((), file(kind, frame), (), ""))
-
-    bank = sources.bank
-    return EarlierRun(
-        previous,
-        table(SourceKind.SETTLEMENT, sources.settlement),
-        table(SourceKind.LEDGER, sources.ledger),
-        None
-        if bank is None
-        else BankFiles(bank, (file(SourceKind.BANK, bank.entries[bank.entries["part"].eq(0)]),)),
-        sources.unread_batches or frozenset(),
-        sources.ledger_since,
-        sources.files,
-    )
-
-
-def _of_result(storage: LocalStorage, *, digest: object) -> Sealed:
-    """What the run of a result passed on."""
-    sealed = sealed_step(storage, folder=f"{NIGHT}/{CARRIED_FORWARD}")
-    if sealed is None or sealed.manifest.about.run_id != digest:
-        msg = f"{NIGHT}/{CARRIED_FORWARD} is of another run than {SUMMARY} beside it"
-        raise ArchiveBrokenError(msg)
-    return sealed
-
-
 @dataclass
 class _Night:
     """The sealed steps of a run, below the temporary folder of its results."""
@@ -371,8 +279,6 @@ class _Run:
     earlier: EarlierRun
     facts: tuple[TableFacts, ...]
     """Of the files that it read itself."""
-    replaced: Mapping[str, int]
-    """Order file -> its rows that another file of its layout replaces."""
     repeated: tuple[tuple[str, pd.DataFrame], ...]
     """Settlement files, the newest first, with their lines that another file has too."""
     banks: BankFiles | None
@@ -397,13 +303,11 @@ class _Run:
             ]
             for kind in _COLUMNS
         }
-        _refuse_known(given[SourceKind.SETTLEMENT], earlier=earlier)
+        earlier.refuse_known(given[SourceKind.SETTLEMENT])
         facts = tuple(table.facts for several in given.values() for table in several)
-        tables = _with_carried(given, earlier=earlier)
+        tables = earlier.with_carried(given)
         how = [layouts.of(path, kind=SourceKind.ORDERS) for path in request.orders]
-        orders, became, replaced = _current_orders(
-            given[SourceKind.ORDERS], layouts=how, day=request.as_of
-        )
+        orders, became = _current_orders(given[SourceKind.ORDERS], layouts=how, day=request.as_of)
         settled, repeated = _each_line_once(tables[SourceKind.SETTLEMENT], day=request.as_of)
         frames = {kind: [table.frame for table in several] for kind, several in tables.items()} | {
             SourceKind.ORDERS: [orders],
@@ -428,23 +332,19 @@ class _Run:
         statements = (
             read_bank_files(request.bank, rules=rules, layouts=layouts) if request.bank else None
         )
-        banks = _with_carried_bank(
+        banks = with_carried_bank(
             statements, earlier=earlier, settlement=sources.settlement, rules=rules
         )
         if banks is not None:  # a refused file is reported by its own entry
             sources = replace(sources, bank=banks.source, files=(*sources.files, *banks.files))
-        if earlier.unread:
-            listed = _batches(table.frame for table in given[SourceKind.SETTLEMENT])
-            unread = frozenset({*unsure_batches(sources), *(earlier.unread - listed)})
-            sources = replace(sources, unread_batches=unread)
-        compared = _as_compared(sources, earlier=earlier, rules=rules)
+        sources = with_unread(sources, earlier=earlier, given=given[SourceKind.SETTLEMENT])
+        compared = as_compared(sources, earlier=earlier, rules=rules)
         return (
             cls(
                 request,
                 rules,
                 earlier,
                 facts,
-                replaced,
                 repeated,
                 banks,
                 sources.settlement,
@@ -465,7 +365,7 @@ class _Run:
 
     def notes(self, result: Reconciliation, *, sources: Sources) -> Iterator[str]:
         """What is missing, which columns were not read, and what rests on earlier files alone."""
-        request, earlier = self.request, self.earlier
+        request, carried = self.request, self.earlier.carried
         for lack in why_incomplete(result, sources=sources, rules=self.rules):
             what = "no ledger was given (--ledger)" if lack == NO_LEDGER else lack
             yield f"Incomplete: {what.rstrip('.')}."
@@ -484,22 +384,22 @@ class _Run:
                 f"{redacted(name)}: {len(lines)} lines, net {amounts}, are in another file, too, "
                 "and count once."
             )
-        for name, number in self.replaced.items():
-            yield f"{redacted(name)}: rows that another file of its layout replaces: {number}."
+        if number := -sources.arrived[SourceKind.ORDERS][REPLACED]:
+            yield f"Order rows that newer ones replace: {number:,}."
         if batches := sorted({batch for *_, batch in sources.unread_batches or ()}):
             named = ", ".join(map(redacted, batches[:BATCHES_NAMED_MAX]))
             yield (
                 f"Settlement batches with a line that could not be read: {len(batches)} ({named}); "
                 "have their file delivered again."
             )
-        if earlier.lines is not None and not request.settlement:
-            days = texts(earlier.lines.frame["settled_on"])
+        if carried.settlement is not None and not request.settlement:
+            days = texts(carried.settlement["settled_on"])
             newest = f", the newest settled on {days.max()}" if days.size else ""
             yield (
                 f"No settlement file was given: the {days.size} lines that earlier runs read are "
                 f"compared{newest}."
             )
-        if earlier.bank is not None and not request.bank and "counted" in result.bank:
+        if carried.bank is not None and not request.bank and "counted" in result.bank:
             until = covered_to(result.bank["counted"])
             days_of = {name: f"to {until[name]}" for name in until}
             banks = self.rules.bank
@@ -509,54 +409,18 @@ class _Run:
 
     def passed_on(self, sources: Sources, *, result: Reconciliation) -> Iterator[Part]:
         """The files of what the next run continues."""
-        on, left = self._for_next(sources), _left_open(result, previous=self.earlier.previous)
+        on = passed_on(
+            sources,
+            earlier=self.earlier,
+            lines=self.lines,
+            banks=self.banks,
+            files=(each.source_file for each in self.facts),
+            run=self.request.out.resolve().name,
+            rules=self.rules,
+        )
+        left = what_is_left_open(result, previous=self.earlier.previous)
         small = compared_tables(on, rules=self.rules, previous=left, ledger_sums={})
         return rows_of(chain(input_tables(on), small.items()))
-
-    def _for_next(self, sources: Sources) -> Sources:
-        """What the next run compares with its own files: no order and no payment."""
-        earlier, banks, lines = self.earlier, self.banks, self.lines
-        none = Sources(
-            orders=frame_of((), columns=ORDER_COLUMNS),
-            gateway=frame_of((), columns=GATEWAY_COLUMNS),
-            ledger=None,
-            instructions=None,
-            ledger_since=sources.ledger_since or earlier.ledger_since,
-        )
-        if banks is not None:
-            # A statement of an account that the rules do not name, or in another currency than its
-            # bank, may be given again.
-            currencies = {bank.iban: bank.currency for bank in self.rules.bank.values()}
-            statements = enumerate(banks.source.statements)
-            own = [n for n, each in statements if currencies.get(each.iban) == each.currency]
-            needed = chosen(banks.source, numbers=own)
-            none = replace(
-                none, bank=BankSource(needed.entries, needed.statements) if own else None
-            )
-        if lines is None:
-            return none
-        entries = None if earlier.entries is None else earlier.entries.frame
-        if sources.ledger is not None or entries is None:
-            entries = _cash_of(sources, lines=lines, rules=self.rules)
-        # Under its own source name: files of two runs may have the same name.
-        lines, entries = (
-            rows.assign(source=CARRIED_FORWARD, line=range(1, len(rows) + 1))
-            for rows in (lines, entries)
-        )
-        run, before = self.request.out.resolve().name, {file.sha256 for file in earlier.known}
-        known = (
-            replace(file, name=f"{run}/{file.name}")
-            for file in (each.source_file for each in self.facts)
-            if file.kind is SourceKind.SETTLEMENT and file.sha256 not in before
-        )
-        unread = frozenset(batch for batch in unsure_batches(sources) if batch[-1])
-        return replace(
-            none,
-            settlement=lines,
-            ledger=entries,
-            unread_batches=unread,
-            files=(*earlier.known, *known),
-        )
 
     def report(
         self,
@@ -595,15 +459,8 @@ class _Run:
                     path.unlink()
             write_files(place, {SUMMARY: summary_json(shown, files=sources.files)})
             agreed = replace(figures, verdict=shown.verdict, control_totals=shown.control_totals)
-            try:
+            with reported(out / WORKBOOK):
                 made.append(write_workbook(agreed, out / WORKBOOK))
-            except OSError as error:
-                msg = (
-                    f"the workbook {out / WORKBOOK} cannot be written: {error.strerror}; the files "
-                    "of an earlier run were kept; close the workbook or name another folder and "
-                    "run again"
-                )
-                raise OutputError(msg) from error
             return made[-1]
 
         def read(path: Path) -> SheetTotals:
@@ -618,56 +475,6 @@ class _Run:
             read=read,
         )
         return proven, sheets
-
-
-def _left_open(result: Reconciliation, *, previous: Previous | None) -> Previous:
-    """What the next run continues; with every set that was seen as charged back."""
-    frames = (result.breaks, result.matches, result.pending, result.unverified)
-    back = (
-        frame.loc[frame["state_gateway"].eq(GatewayState.CHARGEBACK.value), [*KEY_COLUMNS]]
-        for frame in frames
-    )
-    return left_open(
-        result.breaks,
-        moved=result.movements,
-        matched=result.matches["match_id"],
-        as_of=result.as_of,
-        previous=previous,
-        chargebacks=pd.concat(back, ignore_index=True).drop_duplicates(ignore_index=True),
-    )
-
-
-def _refuse_known(tables: Iterable[TableRead], *, earlier: EarlierRun) -> None:
-    """Refuse a settlement file that was read before, in this run or an earlier one.
-
-    Files without rows are not refused: those of days without settlements are equal.
-
-    Raises:
-        UsageError: names the file, and how it was named when it was read.
-    """
-    known = {file.sha256: file.name for file in earlier.known}
-    for file in (table.facts.source_file for table in tables):
-        if file.rows_read and file.sha256 in known:
-            msg = (
-                f"the settlement file {redacted(file.name)} was read before, as "
-                f"{redacted(known[file.sha256])}, and its lines count: leave it out"
-            )
-            raise UsageError(msg)
-        known[file.sha256] = file.name
-
-
-def _with_carried(tables: Tables, *, earlier: EarlierRun) -> Tables:
-    """The tables of a run with those passed on.
-
-    Open lines stay open though no newer ones are given. Without a ledger the earlier entries are
-    passed on but not compared: none of the run's own payments would be booked in them.
-    """
-    settled, booked = tables[SourceKind.SETTLEMENT], tables[SourceKind.LEDGER]
-    if earlier.lines is not None:
-        settled = (earlier.lines, *settled)
-    if booked and earlier.entries is not None:
-        booked = (earlier.entries, *booked)
-    return {**tables, SourceKind.SETTLEMENT: settled, SourceKind.LEDGER: booked}
 
 
 @contextmanager
@@ -688,12 +495,11 @@ def _facts(
 
 def _current_orders(
     tables: Sequence[TableRead], *, layouts: Sequence[FileLayout], day: date
-) -> tuple[pd.DataFrame, OrderSteps, dict[str, int]]:
+) -> tuple[pd.DataFrame, OrderSteps]:
     """The order rows that count, by the SQL of a night, and what became of the others.
 
-    Third, how many rows of each file another one of its layout replaces. A file is a sender of its
-    own, unless its layout says that the newest file counts: then it is one with those before it (by
-    name) where it is surely newer.
+    A file is a sender of its own, unless its layout says that the newest file counts: then it is
+    one with those before it (by name) where it is surely newer.
     """
     newest: dict[str, Export] = {}
     named = zip(tables, layouts, strict=True)
@@ -710,15 +516,8 @@ def _current_orders(
                     sender, newest[layout.files] = layout.files, this
             files.append(written.by(sender).facts)
         rows = rows_of_files(files, of=files, storages=storages)
-    counts = counts_by_file(rows)
-    senders = {file.file_id: file for file in files if file.sender in newest}
-    replaced = Counter[str]()
-    for row in counts:
-        if row["file_id"] in senders:
-            gone = row["count_all"] - row["is_current_sum"] - row["repeats_sum"]
-            replaced[senders[row["file_id"]].name] += gone
-    became = steps_of(counts, names={file.file_id: file.name for file in files})
-    return frame_of_orders(rows.filter(rows["is_current"])), became, dict(+replaced)
+    became = steps_of(counts_by_file(rows), names={file.file_id: file.name for file in files})
+    return frame_of_orders(rows.filter(rows["is_current"])), became
 
 
 def _each_line_once(
@@ -742,95 +541,6 @@ def _each_line_once(
         for table, rows in reversed(marked)
         if rows.any()
     )
-
-
-def _batches(frames: Iterable[pd.DataFrame]) -> set[tuple[str, ...]]:
-    """The batches that settlement lines tell of, each also without its currency."""
-    batches = {
-        key
-        for lines in frames
-        for own in [lines[~equals(lines["entry_type"], PAY_OUT)]]
-        for key in zip(*(texts(own[name]) for name in _OF_BATCH), strict=True)
-    }
-    return batches | {(merchant, account, "", batch) for merchant, account, _, batch in batches}
-
-
-def _as_compared(sources: Sources, *, earlier: EarlierRun, rules: Rules) -> Sources:
-    """The sources with `ledger_since`; carried lines of other payments are marked as earlier."""
-    known = 0 if earlier.lines is None else len(earlier.lines.frame)
-    sources = with_month_volumes(sources, known=known, rules=rules)
-    lines, ledger = sources.settlement, sources.ledger
-    if lines is None:
-        return sources
-    if ledger is not None:
-        zone = rules.business_calendar.zone
-        since = dict(earlier.ledger_since)
-        for holder, day in begins_of(ledger, lines=lines, zone=zone).items():
-            since[holder] = min(day, since.get(holder, day))
-        sources = replace(sources, ledger_since=since)
-    if earlier.lines is None:
-        return sources
-    # Lines of payments that an order, an answer or an instruction has stay as they are.
-    old = np.arange(len(lines)) < known
-    for name in ("order_no", "transaction_id"):
-        frames = (sources.orders, sources.gateway, sources.instructions)
-        own = pd.concat([each[[*ACCOUNT, name]] for each in frames if each is not None])
-        keys = pd.MultiIndex.from_frame(own[own[name].ne("")])
-        old &= ~pd.MultiIndex.from_frame(lines[[*ACCOUNT, name]]).isin(keys)
-    return replace(sources, settlement=as_earlier(lines, rows=old))
-
-
-def _cash_of(sources: Sources, *, lines: pd.DataFrame, rules: Rules) -> pd.DataFrame:
-    """Ledger entries of fees, reserves and payouts, and those that close a group by naming it."""
-    ledger = sources.ledger
-    if ledger is None:
-        return frame_of((), columns=LEDGER_COLUMNS)
-    groups = grouped(replace(sources, settlement=lines), rules=rules)
-    names = () if groups is None else (*groups.groups["key"], *groups.groups["name"])
-    order_no, reference = ledger["order_no"], ledger["reference_no"]
-    words = {*names} - {""}
-    of_group = equals(order_no, *words) | (equals(order_no, "") & equals(reference, *words))
-    for column in (order_no, reference):
-        of_group |= column.str.startswith(f"{BALANCE}:").to_numpy(dtype=np.bool_)
-    closers = is_base_type(ledger["entry_type"], *CLOSERS) & equals(ledger["transaction_id"], "")
-    cash = is_base_type(ledger["entry_type"], *BASES.values(), EntryType.BANK)
-    cash &= ~classified_entries(sources)
-    needed: pd.DataFrame = ledger[
-        (cash | (closers & of_group)) & (entry_versions(ledger) != REPEAT)
-    ]
-    return needed
-
-
-def _with_carried_bank(
-    banks: BankFiles | None, *, earlier: EarlierRun, settlement: pd.DataFrame | None, rules: Rules
-) -> BankFiles | None:
-    """The statements of a run and those that were passed on, each with its entries in scope.
-
-    A statement that this run read whole, with all its entries, replaces the one passed on.
-
-    Args:
-        banks: What was read now; None where no statement was given.
-        earlier: What an earlier run passed on.
-        settlement: SETTLEMENT_COLUMNS or None, for the batches that entries may name.
-        rules: The banks.
-    """
-    every = [each for each in (earlier.bank, banks) if each is not None]
-    if not every:
-        return None
-    parts = [each.source for each in every]
-    if len(parts) > 1:
-        now = {*_identities(parts[1])}
-        old = [n for n, each in enumerate(_identities(parts[0])) if each not in now]
-        parts[0] = chosen(parts[0], numbers=old)
-    batches = [] if settlement is None else settlement["batch_id"].unique().tolist()
-    source = stored_of(together(parts), batches=batches, listed=(), rules=rules)
-    return BankFiles(source, tuple(file for each in every for file in each.files))
-
-
-def _identities(source: BankSource) -> Iterator[tuple[object, ...]]:
-    for number, each in enumerate(source.statements):
-        named = (each.iban, each.form, each.statement_no, each.from_date, each.created)
-        yield (*named, *content_of(source, number))
 
 
 def plain_figures(

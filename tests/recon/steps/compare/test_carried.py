@@ -10,9 +10,9 @@ import pytest
 
 from recon.model.errors import SourceMissingError, SourceUnreadableError, UsageError
 from recon.model.money import format_minor_units
+from recon.steps.compare.carried_files import read_earlier_run
 from recon.steps.compare.plain_files import (
     PlainFilesRequest,
-    read_earlier_run,
     reconcile_files,
 )
 from recon.steps.compare.result_files import SUMMARY
@@ -376,6 +376,6 @@ def test_an_earlier_run_is_read_as_it_was_sealed_or_not_at_all(
 
 def test_a_run_into_the_same_folder_hands_on_nothing_of_an_older_one(ran_once):
     """What is handed on is of the result beside it."""
-    assert read_earlier_run(ran_once).lines is not None
+    assert read_earlier_run(ran_once).carried.settlement is not None
     run(ran_once.parent, {kind: month(10)[kind] for kind in ("orders", "gateway")})
-    assert read_earlier_run(ran_once).lines is None
+    assert read_earlier_run(ran_once).carried.settlement is None

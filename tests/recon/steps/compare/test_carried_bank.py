@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from recon.steps.compare.plain_files import read_earlier_run
+from recon.steps.compare.carried_files import read_earlier_run
 from tests.proving import OneLine
 from tests.recon.files.bank_documents import IBAN
 from tests.recon.matching.bank.cases import booked
@@ -79,8 +79,7 @@ def at_bank(result):
 
 def statements_of(out):
     """What the run of a folder handed on of banks."""
-    bank = read_earlier_run(out).bank
-    return bank.source
+    return read_earlier_run(out).carried.bank
 
 
 def two_statements(folder, *, lacks="", canary=""):
@@ -219,7 +218,7 @@ def test_a_statement_of_an_unknown_account_may_be_given_again(tmp_path):
     run(tmp_path / "first", month(10), as_of=ENDS, rules=other, bank=(path,))
     quiet = {kind: month(10)[kind] for kind in ("orders", "gateway", "ledger")}
     before = tmp_path / "first" / "out"
-    assert read_earlier_run(before).bank is None
+    assert read_earlier_run(before).carried.bank is None
     second = run(tmp_path / "second", quiet, as_of=ENDS, rules=RULES, previous=before, bank=(path,))
     assert at_bank(second)["B105"] == "MATCHED"
 

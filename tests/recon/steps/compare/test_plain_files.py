@@ -28,7 +28,8 @@ from recon.model.errors import (
 from recon.model.terms import Verdict
 from recon.proof import engine
 from recon.steps.compare import result_files
-from recon.steps.compare.plain_files import PlainFilesRequest, read_earlier_run, reconcile_files
+from recon.steps.compare.carried_files import read_earlier_run
+from recon.steps.compare.plain_files import PlainFilesRequest, reconcile_files
 from reports.workbook_io import workbooks
 from tests.proving import OneLine, failed, losing_a_break
 from tests.recon.steps.compare.test_night_totals import verdict_by_hand
