@@ -16,7 +16,6 @@ EXAMPLES_MIN = 15
 
 
 def test_every_example_of_a_docstring_gives_what_it_shows():
-    """Whoever reads one sees what the function does today."""
     found = doctest.DocTestFinder()
     runner = doctest.DocTestRunner(verbose=False)
     ran = 0
@@ -33,7 +32,6 @@ def test_every_example_of_a_docstring_gives_what_it_shows():
 
 
 def test_every_example_is_strictly_typed(tmp_path):
-    """Who copies one needs no ignore: mypy --strict has nothing to say."""
     page = (ROOT / "docs/GATEWAY.md").read_text(encoding="utf-8")
     texts = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     module = recon.gateway_client.interface

@@ -149,7 +149,6 @@ def handbook():
 
 
 def test_every_break_code_is_explained():
-    """Whoever finds a code in the workbook finds it in docs/REFERENCE.md."""
     codes = [code.value for code in model.BreakCode]
     assert missing_words(codes, text_of("docs/REFERENCE.md")) == []
 
@@ -166,7 +165,6 @@ OTHERS_RELY_ON = (
 
 
 def test_commands_that_others_rely_on_keep_their_names():
-    """Scripts, schedules and people's notes name them."""
     assert {f"recon {name}" for name in OTHERS_RELY_ON} <= {*command_names(cli.app)}
     for name in ("workbook", "sign-off"):
         with pytest.raises(SystemExit) as ended:
@@ -175,7 +173,6 @@ def test_commands_that_others_rely_on_keep_their_names():
 
 
 def test_every_command_is_documented():
-    """The page of reference lists each command as it is typed behind `recon`."""
     (listed,) = re.findall(
         r"^## Commands\n(.*)", text_of("docs/REFERENCE.md"), re.MULTILINE | re.DOTALL
     )
@@ -186,14 +183,12 @@ def test_every_command_is_documented():
 
 @pytest.mark.parametrize("settings", SETTINGS_MODELS, ids=lambda found: found.__name__)
 def test_every_configuration_key_is_documented(settings):
-    """Each key of each configuration file stands in the handbook as code."""
     keys = re.findall(r"`[^`\n]+`", handbook())
 
     assert missing_words(settings.model_fields, "\n".join(keys)) == []
 
 
 def test_every_environment_variable_is_documented():
-    """Each RECON_ variable that the code names stands in docs/REFERENCE.md."""
     sources = [*(ROOT / "src").rglob("*.py"), *(ROOT / "flows").rglob("*.py")]
     names = {
         name
@@ -206,14 +201,12 @@ def test_every_environment_variable_is_documented():
 
 @pytest.mark.parametrize("words", GLOSSARY_ENUMS, ids=lambda found: found.__name__)
 def test_every_word_of_the_domain_is_in_the_glossary(words):
-    """A word that a report or a column shows has one meaning, written down."""
     text = text_of("docs/GLOSSARY.md") + text_of("docs/REFERENCE.md")
 
     assert missing_words([word.value for word in words], text) == []
 
 
 def test_every_term_has_its_line_in_the_glossary():
-    """Each term that means something of its own here has an entry."""
     entries = {
         found.lower()
         for found in re.findall(r"^- \*\*([^*]+)\*\*", text_of("docs/GLOSSARY.md"), re.MULTILINE)
@@ -223,14 +216,12 @@ def test_every_term_has_its_line_in_the_glossary():
 
 
 def test_every_package_stands_in_the_architecture():
-    """The map shows every house."""
     packages = [path.parent.name for path in (ROOT / "src/recon").glob("*/__init__.py")]
 
     assert missing_words(packages, text_of("docs/ARCHITECTURE.md")) == []
 
 
 def test_every_make_target_that_a_document_names_is_there():
-    """`make help` shows all of them; the documents name no other."""
     named = {
         name
         for path in DOCUMENTS
@@ -256,7 +247,6 @@ def test_the_proof_runs_what_the_readme_promises():
 
 
 def test_what_a_target_leaves_out_another_plays():
-    """Each place that `make test` ignores is played whole by one of the two others."""
     recipes = {name: recipe_of(name) for name in ("check", "test", "test-nights")}
     left_out = re.findall(r"--ignore=(\S+)", recipes["test"])
     played = [re.findall(r" (tests/\S+)", recipes[name]) for name in ("check", "test-nights")]
@@ -266,7 +256,6 @@ def test_what_a_target_leaves_out_another_plays():
 
 
 def test_what_is_played_in_small_is_played_in_its_size():
-    """`make test-truths` names files that read the sizes it gives, and gives none in vain."""
     recipe = recipe_of("test-truths")
     files = [ROOT / name for name in re.findall(r" (tests/\S+)", recipe)]
     sizes = re.findall(r"\b([A-Z_]+)=\$", recipe)
@@ -279,7 +268,6 @@ def test_what_is_played_in_small_is_played_in_its_size():
 
 
 def test_every_campaign_says_what_it_is_and_plays_what_is_there():
-    """Its files exist and read the variables that it sets; `make campaign` shows its sentence."""
     for name, campaign in CAMPAIGNS.items():
         given = [ROOT / word for word in campaign["pytest"].split() if word.startswith("tests/")]
         files = [each for each in given if each.is_file()]
@@ -297,7 +285,6 @@ def recipe_of(target):
 
 
 def test_every_exit_code_is_documented():
-    """A script's author finds each code in the table of docs/OPERATIONS.md and nowhere another."""
     raised = {error.exit_code for error in vars(errors).values() if hasattr(error, "exit_code")}
     given = raised | {end.exit_code for end in model.End}
     (table,) = re.findall(
@@ -310,13 +297,11 @@ def test_every_exit_code_is_documented():
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=from_root)
 def test_links_lead_somewhere(document):
-    """A link inside the repository has its target, to the heading."""
     assert list(broken_links(document)) == []
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=from_root)
 def test_a_module_that_a_document_names_is_there(document):
-    """Whoever follows the map into the code finds the file."""
     assert missing_modules(document.read_text(encoding="utf-8")) == []
 
 
@@ -326,7 +311,6 @@ MADE = frozenset({"ci/release.py", "proof/verify.sql", "signer/signer.toml"})
 
 
 def test_a_file_that_the_source_names_is_there():
-    """A docstring that names a file which moved sends its reader nowhere."""
     tops = [ROOT / top for top in ("src", "flows", "tasks", "reports", "config")]
     sources = [
         path for top in tops for end in ("py", "sql", "toml") for path in top.rglob(f"*.{end}")
@@ -340,7 +324,6 @@ def test_a_file_that_the_source_names_is_there():
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=from_root)
 def test_documents_name_no_machine(document):
-    """No path or port of somebody's machine stands in a document."""
     found = re.findall(
         r"(?:/root/|/home/\w+|/tmp/\w+|localhost:\d+)",
         document.read_text("utf-8"),
@@ -350,13 +333,11 @@ def test_documents_name_no_machine(document):
 
 
 def test_the_architecture_is_short():
-    """The map of the whole fits into one reading."""
     assert len(text_of("docs/ARCHITECTURE.md").splitlines()) <= ARCHITECTURE_LINES_MAX
 
 
 @pytest.mark.parametrize("way", ["A row's way", "A refund's way"])
 def test_a_way_through_the_code_is_short(way):
-    """Who inherits the code follows a row, or money, through twelve modules at most."""
     section = text_of("docs/ARCHITECTURE.md").split(f"## {way}\n")[1].split("\n## ")[0]
     modules = re.findall(r"^\d+\. `([\w/]+\.py)`", section, re.MULTILINE)
 
@@ -365,7 +346,6 @@ def test_a_way_through_the_code_is_short(way):
 
 @pytest.mark.parametrize("name", READ_WHOLE)
 def test_what_is_read_whole_is_short(name):
-    """A controller reads the morning or the month-end, a newcomer the start, in one sitting."""
     end, words_max = READ_WHOLE[name]
     text = text_of(name)
 
@@ -374,13 +354,11 @@ def test_what_is_read_whole_is_short(name):
 
 
 def test_all_pages_together_are_short():
-    """Whoever adds to the documents takes something away."""
     assert sum(words_in(path.read_text("utf-8")) for path in DOCUMENTS) <= ALL_WORDS_MAX
     assert len(DOCUMENTS) <= PAGES_MAX
 
 
 def test_every_page_that_the_code_names_is_there():
-    """A help text, message, comment or recipe sends nobody to a page or a part that is gone."""
     roots = ("src", "flows", "tasks", "reports", "config", "tests", ".ci")
     files = [path for root in roots for path in (ROOT / root).rglob("*") if path.is_file()]
     files += [path for path in ROOT.iterdir() if path.is_file()]
@@ -398,7 +376,6 @@ def test_every_page_that_the_code_names_is_there():
 
 
 def test_the_changelog_has_one_sentence_a_line():
-    """Finance and operators read it: each entry is one whole sentence."""
     entries = re.findall(r"^- .*$", text_of("CHANGELOG.md"), re.MULTILINE)
 
     assert entries
@@ -406,7 +383,6 @@ def test_the_changelog_has_one_sentence_a_line():
 
 
 def test_a_missing_word_and_a_broken_link_are_found(tmp_path):
-    """The rules above can fail: part of a word is not the word, and a dead link is named."""
     links = "[dead](nowhere.md) [alive](a.md#a-part) [gone](a.md#part) [here](#a-part)"
     (tmp_path / "a.md").write_text(f"## A part!\n{links}")
 

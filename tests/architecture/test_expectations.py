@@ -53,7 +53,6 @@ def mocked_modules(tree):
 
 
 def test_every_test_expects_something():
-    """A test without an expectation is green for ever."""
     found = [
         sentence
         for path in sorted((ROOT / "tests").rglob("test_*.py"))
@@ -64,7 +63,6 @@ def test_every_test_expects_something():
 
 
 def test_no_test_replaces_the_wire():
-    """Faults are played on real sockets; a mock would replace the code that tells them apart."""
     mocked = {
         from_root(path): mocked_modules(ast.parse(path.read_text("utf-8")))
         for path in sorted((ROOT / "tests").rglob("*.py"))
@@ -74,14 +72,12 @@ def test_no_test_replaces_the_wire():
 
 
 def test_a_mock_of_the_wire_is_found():
-    """The rule knows the ways in which a wire is replaced."""
     assert mocked_modules(ast.parse("from unittest.mock import Mock")) == {"unittest.mock"}
     assert mocked_modules(ast.parse("from httpx import MockTransport")) == {"httpx.MockTransport"}
     assert mocked_modules(ast.parse("import respx.router")) == {"respx"}
 
 
 def test_a_test_that_expects_nothing_is_found():
-    """The rule names the empty test, and knows an expectation behind a call."""
     text = """
 def expect_total(): assert 1
 def test_empty(): total()

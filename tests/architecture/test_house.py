@@ -70,7 +70,6 @@ def is_stored(number, graph):
 
 @pytest.mark.parametrize("number", CONTRACTS)
 def test_the_linter_would_find_an_arrow_too_many(number, graph):
-    """Each contract holds as the house stands, and breaks by one import against it."""
     importer, imported = ARROWS_TOO_MANY[number]
     assert not graph.direct_import_exists(importer=importer, imported=imported)
     assert is_stored(number, graph)
@@ -89,14 +88,12 @@ def test_the_linter_would_find_an_arrow_too_many(number, graph):
 
 
 def test_both_ends_of_each_arrow_are_modules_of_ours(graph):
-    """An arrow between names that nothing bears would prove nothing."""
     ours = {name for pair in ARROWS_TOO_MANY.values() for name in pair if "." in name}
 
     assert ours - graph.modules == set()
 
 
 def test_no_module_stands_loose():
-    """Every module of recon has its room."""
     loose = {path.name for path in RECON.iterdir() if path.is_file()}
 
     assert loose == LOOSE_IN_RECON
@@ -112,7 +109,6 @@ ROOMS = [
 
 @pytest.mark.parametrize("room", ROOMS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_each_room_says_what_it_is(room):
-    """A reader finds in `__init__` what the folder is for, in one sentence first."""
     words = ast.get_docstring(ast.parse((room / "__init__.py").read_text("utf-8"))) or ""
 
     assert words.split("\n\n")[0].rstrip().endswith(".")

@@ -22,14 +22,12 @@ def shared_class_names(sources):
 
 
 def test_one_class_name_stands_in_one_module():
-    """Who reads the name of a class knows which one is meant, wherever it stands."""
     shared = shared_class_names(modules())
 
     assert set(shared) == CLASSES_YET_TO_BE_RENAMED, shared
 
 
 def test_a_second_class_of_one_name_is_found():
-    """Private classes are met in their own module only, and may share a name."""
     text = "class Answer: ...\nclass _Reading: ...\n"
     sources = [("src/recon/a.py", parse(text)), ("reports/b.py", parse(text))]
 

@@ -62,14 +62,12 @@ def unhashed_entries(text):
 
 
 def test_the_wheel_holds_exactly_our_packages(wheel_names):
-    """Top-level names as common as `tasks` are ours and complete: nothing else is shipped."""
     top = {name.split("/")[0] for name in wheel_names if ".dist-info" not in name.split("/")[0]}
 
     assert top == PACKAGES
 
 
 def test_the_wheel_holds_every_configuration_file(wheel_names):
-    """The bundled configuration is found beside the code: TOML, and examples to copy."""
     bundled = {name for name in wheel_names if name.startswith("recon/_config/")}
 
     config = ROOT / "config"
@@ -80,7 +78,6 @@ def test_the_wheel_holds_every_configuration_file(wheel_names):
 
 
 def test_the_wheel_holds_every_module_and_its_files(wheel_names):
-    """What runs from the checkout runs from the wheel."""
     sources = [(ROOT / "src", path) for path in (ROOT / "src").rglob("*")]
     sources += [(ROOT, path) for name in PACKAGES for path in (ROOT / name).rglob("*")]
     wanted = {
@@ -95,12 +92,10 @@ def test_the_wheel_holds_every_module_and_its_files(wheel_names):
 
 @pytest.mark.parametrize("lock", LOCKS)
 def test_the_lock_pins_and_hashes_every_line(lock):
-    """An installation is byte for byte the one that was tested."""
     assert unhashed_entries((ROOT / lock).read_text("utf-8")) == []
 
 
 def test_what_is_tested_is_what_runs():
-    """Each package that runs stands in the lock of development too, in the same version."""
     runs, tested = locked_texts("requirements.lock"), locked_texts("requirements-dev.lock")
 
     assert len(runs) > 100
@@ -108,7 +103,6 @@ def test_what_is_tested_is_what_runs():
 
 
 def test_no_tool_of_development_is_installed_to_run():
-    """Neither test servers nor browsers nor databases reach a machine that moves money."""
     (group,) = re.findall(
         r"^dev = \[\n(.*?)^\]",
         (ROOT / "pyproject.toml").read_text("utf-8"),
@@ -121,7 +115,6 @@ def test_no_tool_of_development_is_installed_to_run():
 
 
 def test_the_documented_installation_is_the_one_that_is_played():
-    """What an operator types is what `make installed` does, flag for flag."""
     page = (ROOT / "docs" / "OPERATIONS.md").read_text("utf-8")
     played = (ROOT / ".ci" / "installed").read_text("utf-8")
     quiet = "--quiet --disable-pip-version-check "
@@ -133,13 +126,11 @@ def test_the_documented_installation_is_the_one_that_is_played():
 
 
 def test_an_unhashed_line_is_found():
-    """The rule above can fail."""
     assert unhashed_entries("a==1 \\\n    --hash=sha256:00\nb==2\n# c\nd>=1\n") == ["b==2", "d>=1"]
 
 
 @pytest.mark.parametrize("lock", LOCKS)
 def test_the_lock_names_no_index_host(lock):
-    """Where packages come from is the installing machine's business."""
     text = (ROOT / lock).read_text("utf-8")
 
     assert re.findall(r"https?://|--(?:extra-)?index-url|--find-links|--trusted-host", text) == []
@@ -147,7 +138,6 @@ def test_the_lock_names_no_index_host(lock):
 
 @pytest.mark.parametrize(("package", "bounds"), PINS.items())
 def test_the_lock_keeps_the_pin(package, bounds):
-    """Versions that were seen to break the product cannot come back by a fresh lock."""
     lowest, first_refused = bounds
 
     assert lowest <= locked_versions()[package] < first_refused
@@ -155,7 +145,6 @@ def test_the_lock_keeps_the_pin(package, bounds):
 
 @pytest.mark.parametrize("package", PINS)
 def test_the_project_file_keeps_the_pin(package):
-    """The range stands in pyproject.toml, so that `make lock` cannot leave it."""
     text = (ROOT / "pyproject.toml").read_text("utf-8")
     (declared,) = re.findall(rf'^    "{package}(?:\[[^\]]*\])?([<>=][^"]*)"', text, re.MULTILINE)
     first_refused = ".".join(str(part) for part in PINS[package][1])

@@ -5,14 +5,12 @@ from tests.architecture.reference_page import MODELS, PAGE, RULES, SETTINGS, fie
 
 
 def test_the_reference_is_what_the_code_has():
-    """Every key with its default, column, code and command stands there as the code has it."""
     assert {f"{kind} {last}" for kind, last in _RULES} == set(RULES)
     assert PAGE.read_text("utf-8") == page(), "python -m tests.architecture.reference_page"
 
 
 @pytest.mark.parametrize("table", SETTINGS, ids=lambda table: table["model"])
 def test_every_key_of_a_table_has_its_meaning_once(table):
-    """A new key of a model is red until it is explained, and none is explained twice."""
     named = [name for names in table["keys"] for name in names.split()]
 
     assert sorted(named) == sorted(fields_of(MODELS[str(table["model"])]))

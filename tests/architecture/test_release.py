@@ -42,7 +42,6 @@ def sources_at(folder):
 
 
 def test_two_builds_and_the_sdist_give_the_same_bytes(release, tmp_path, monkeypatch):
-    """Who builds the commit, from a checkout or the sdist, gets the files of SHA256SUMS."""
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1764547200")
     folders = [tmp_path / name for name in ("a", "b")]
     for folder in folders:
@@ -96,7 +95,6 @@ def checkout(tmp_path):
     ],
 )
 def test_the_changelog_names_the_version_and_its_day(release, checkout, changelog, sentence):
-    """Nothing is released under a page that says another version, or no day that has come."""
     faults = list(release.faults_of(checkout(changelog), version="1.2.3", today=TODAY))
 
     assert len(faults) == bool(sentence)
@@ -104,7 +102,6 @@ def test_the_changelog_names_the_version_and_its_day(release, checkout, changelo
 
 
 def test_what_is_in_no_commit_is_not_released(release, checkout):
-    """A changed file and a new one are named."""
     root = checkout(DATED)
     (root / "CHANGELOG.md").write_text(DATED + "\n")
     (root / "new.py").touch()
@@ -115,7 +112,6 @@ def test_what_is_in_no_commit_is_not_released(release, checkout):
 
 @pytest.mark.parametrize(("tag", "count"), [("v1.2.3", 1), ("v1.2.2", 0)])
 def test_a_version_is_released_once(release, checkout, tag, count):
-    """Another commit under a tag that is there is another version."""
     faults = list(release.faults_of(checkout(DATED, tag=tag), version="1.2.3", today=TODAY))
 
     assert len(faults) == count
@@ -123,7 +119,6 @@ def test_a_version_is_released_once(release, checkout, tag, count):
 
 
 def test_the_version_stands_in_one_place(release):
-    """What the program says, what is installed, and what the release reads are one."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 
     assert release.version_of(ROOT) == version("recon") == __version__

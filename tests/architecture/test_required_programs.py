@@ -35,7 +35,6 @@ def last_words(folder, *, require_all):
 
 
 def test_a_skip_fails_where_everything_is_required(tmp_path):
-    """A proof that was skipped is no proof, be it a test or a module; a known failure stays one."""
     code, said = last_words(tmp_path, require_all="1")
 
     assert code != 0
@@ -44,7 +43,6 @@ def test_a_skip_fails_where_everything_is_required(tmp_path):
 
 
 def test_a_skip_stays_a_skip_elsewhere(tmp_path):
-    """On a machine without the programs the suite is still useful, and says what it left out."""
     code, said = last_words(tmp_path, require_all="0")
 
     assert code == 0

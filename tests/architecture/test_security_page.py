@@ -44,7 +44,6 @@ def unheld(held, *, root):
 
 
 def test_every_promise_has_a_test_that_exists():
-    """Who renames or removes a test changes the list, or the promise is empty."""
     assert promises(PAGE.read_text(encoding="utf-8")) == list(HELD)
     assert list(unheld(HELD, root=ROOT)) == []
     assert len(HELD) >= PROMISES_MIN
@@ -52,7 +51,6 @@ def test_every_promise_has_a_test_that_exists():
 
 
 def test_a_promise_without_a_test_is_found(tmp_path):
-    """The rule above can fail: no file, no such test, no name at all."""
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests/test_a.py").write_text("def test_b(): ...\n")
     held = {

@@ -469,7 +469,6 @@ def findings(rule, sources):
 
 @pytest.mark.parametrize("rule", RULES, ids=name_of)
 def test_the_source_keeps_the_rule(rule):
-    """Every module of the product keeps every rule of the house."""
     found = findings(rule, modules())
 
     assert found == [], "\n".join(found)
@@ -477,16 +476,13 @@ def test_the_source_keeps_the_rule(rule):
 
 @pytest.mark.parametrize(("rule", "path", "text"), BAD_SNIPPETS, ids=name_of)
 def test_the_rule_finds_its_bad_snippet(rule, path, text):
-    """A rule that has never failed proves nothing: each one fails on its bad snippet."""
     assert findings(rule, [(path, parse(text))])
 
 
 @pytest.mark.parametrize(("rule", "path", "text"), GOOD_SNIPPETS, ids=name_of)
 def test_the_rule_leaves_its_good_snippet_alone(rule, path, text):
-    """A rule that cries at sound code would be switched off by the next reader."""
     assert findings(rule, [(path, parse(text))]) == []
 
 
 def test_every_rule_has_a_bad_snippet():
-    """A new rule comes with the code that it forbids."""
     assert set(RULES) == {rule for rule, _, _ in BAD_SNIPPETS}

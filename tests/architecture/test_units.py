@@ -28,7 +28,6 @@ def faults_of(units, *, folder):
 
 @pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="no systemd here")
 def test_systemd_takes_every_unit_that_ships(tmp_path):
-    """The nightly service, its timer, desk and signer: no unknown line, no misplaced one."""
     units = {path.name: path.read_text("utf-8") for path in sorted(UNITS.iterdir())}
     assert [*units] == [
         "recon-desk.service",
@@ -45,7 +44,6 @@ def test_systemd_takes_every_unit_that_ships(tmp_path):
 
 
 def test_the_line_for_cron_runs_in_the_shell_of_cron(tmp_path):
-    """With no variable but cron's own, and values that a shell would split or fill in."""
     (line,) = CRON.findall((DOCS / "OPERATIONS.md").read_text("utf-8"))
     (tmp_path / "env").write_text("RECON_MERCHANT=100042\nRECON_SIGN_KEY='a $b'\n")
     shown = tmp_path / "recon"

@@ -63,7 +63,6 @@ class Target:
         return AsyncGateway(self.account)
 
     def ask(self, *, order_nos: Sequence[str] = (), trades: Sequence[str] = ()) -> QueryAnswers:
-        """What the gateway answers."""
         return asyncio.run(self.gateway.query(order_nos=order_nos, transaction_ids=trades))
 
     def status(self, order_no: str) -> str:

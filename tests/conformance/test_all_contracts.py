@@ -29,7 +29,6 @@ def numbers(source):
 
 
 def test_every_operation_has_its_contract():
-    """The modules of this folder name ten operations, and each of them has tests."""
     modules = [path.read_text() for path in Path(__file__).parent.glob("test_*_contract*.py")]
     assert set().union(*map(numbers, modules)) == set(OPERATIONS)
     assert all("\ndef test_" in source for source in modules)
@@ -40,7 +39,6 @@ PAYMENTS = {"card": card_payment, "apm": apm_payment, "hosted": hosted_payment}
 
 @pytest.mark.parametrize("operation", [*PAYMENTS, *DONE, "payout", "cancelsubscription"])
 def test_a_wrong_key_stops_the_run_before_anything_happens(sandbox, target, operation):
-    """Rejected by its code, sending stops, the truth is untouched."""
     stranger = target.signing_with("not the key")
     if operation in DONE:
         rows = rows_for(operation, payments_for(sandbox, operation)[:2])

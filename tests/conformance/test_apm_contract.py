@@ -26,7 +26,6 @@ def apm_payment(**changes):
 
 
 def test_a_payment_waits_on_the_issuers_page(sandbox, target):
-    """Signed XML with the page's address, and no effect; the query shows it pending."""
     reply = target.pay(apm_payment())
     assert (reply.outcome, reply.signature) == (ReplyOutcome.PENDING, SignatureState.VALID)
     assert reply.record.issuer_url.startswith(sandbox.base_url)
@@ -42,7 +41,6 @@ def test_a_payment_waits_on_the_issuers_page(sandbox, target):
 def test_what_the_payer_does_there_is_what_the_query_shows(
     sandbox, target, *, action, order_status, effects, after
 ):
-    """Paid is authorised and captured at once; given up has no effect; both lead back, signed."""
     page = target.pay(apm_payment()).record.issuer_url
     left = sandbox.http.post(page, data={"action": action})
     back = way_back(left.headers["location"], target=target)
@@ -53,7 +51,6 @@ def test_what_the_payer_does_there_is_what_the_query_shows(
 
 
 def test_an_order_that_was_given_up_may_be_tried_again(sandbox, target):
-    """While it waits the number is taken; after the shopper went away it is free."""
     page = target.pay(apm_payment()).record.issuer_url
     taken = target.pay(apm_payment())
     assert (taken.code, taken.http_status) == ("I0061", 400)

@@ -20,7 +20,6 @@ LIMITS = {"capture": 50, "cancel": 50, "refund": 50, "review": 100}
 
 
 def rows_for(operation, payments, **more):
-    """Rows of an operation on seeded payments."""
     made: list[Any] = []
     for payment in payments:
         fields = payment | {"amount": Decimal(payment["amount"])}
@@ -38,7 +37,6 @@ def payments_for(sandbox, operation):
 
 
 def true_effects(sandbox):
-    """What the API truly did."""
     return [
         (effect["operation"], effect["transaction_id"], effect["amount"])
         for effect in sandbox.effects()
@@ -56,7 +54,6 @@ STATE_AFTER = {"capture": "3000", "cancel": "5000", "refund": "4100"}
 
 @pytest.mark.parametrize("operation", sorted(DONE))
 def test_good_rows_take_effect_once_each(sandbox, target, operation):
-    """Every row is done (a refund accepted), verified, without a finding, once in the truth."""
     payments = payments_for(sandbox, operation)[:3]
     reply = target.move(operation, rows_for(operation, payments))
     assert [row.outcome for row in reply.rows] == [DONE[operation]] * 3
@@ -71,7 +68,6 @@ def test_good_rows_take_effect_once_each(sandbox, target, operation):
 
 @pytest.mark.parametrize("operation", sorted(STATE_AFTER))
 def test_the_query_shows_what_a_batch_did(sandbox, target, operation):
-    """The state of the payment has moved on."""
     (payment,) = payments_for(sandbox, operation)[:1]
     target.move(operation, rows_for(operation, [payment]))
     (record,) = target.ask(trades=[payment["transaction_id"]]).found
@@ -80,7 +76,6 @@ def test_the_query_shows_what_a_batch_did(sandbox, target, operation):
 
 @pytest.mark.parametrize("operation", ["capture", "cancel", "refund"])
 def test_what_was_done_in_full_is_refused_the_second_time(sandbox, target, operation):
-    """The second request is a plain refusal of its row, with code and text, and moves nothing."""
     rows = rows_for(operation, payments_for(sandbox, operation)[:1])
     target.move(operation, rows)
     before = true_effects(sandbox)
@@ -93,7 +88,6 @@ def test_what_was_done_in_full_is_refused_the_second_time(sandbox, target, opera
 
 @pytest.mark.parametrize("operation", sorted(DONE))
 def test_one_bad_row_fails_alone(sandbox, target, operation):
-    """A transaction nobody knows is refused; its neighbours take effect."""
     payments = payments_for(sandbox, operation)[:3]
     payments[1] = payments[1] | {"transaction_id": "77777777777777777777"}
     reply = target.move(operation, rows_for(operation, payments))
@@ -104,7 +98,6 @@ def test_one_bad_row_fails_alone(sandbox, target, operation):
 
 @pytest.mark.parametrize(("operation", "rows_max"), sorted(LIMITS.items()))
 def test_a_full_batch_is_taken_and_a_larger_one_never_sent(sandbox, target, operation, rows_max):
-    """50 rows, 100 of a review: what is beyond is stopped on our side, with nothing sent."""
     (payment,) = payments_for(sandbox, operation)[:1]
     many = [
         payment | {"transaction_id": f"{number:020d}", "order_no": f"C{number}"}
@@ -120,7 +113,6 @@ def test_a_full_batch_is_taken_and_a_larger_one_never_sent(sandbox, target, oper
 
 @pytest.mark.parametrize("operation", sorted(DONE))
 def test_a_payment_of_another_account_is_refused(sandbox, target, operation):
-    """What belongs to the other account of the merchant cannot be moved from this one."""
     others = [e for e in sandbox.effects(origin="seed") if e["account_id"] != "100042001"]
     names = ("transaction_id", "order_no", "currency", "amount")
     payment = {name: others[0][name] for name in names}
@@ -139,7 +131,6 @@ def test_a_part_of_an_authorisation_can_be_captured(sandbox, target):
 
 
 def test_more_than_was_authorised_is_not_captured(sandbox, target):
-    """One cent above is refused."""
     payment = next(row for row in sandbox.authorised() if row["currency"] == "EUR")
     above = Decimal(payment["amount"]) + Decimal("0.01")
     (row,) = target.move("capture", rows_for("capture", [payment], amount=above)).rows
@@ -148,7 +139,6 @@ def test_more_than_was_authorised_is_not_captured(sandbox, target):
 
 
 def test_partial_refunds_are_numbered_and_bounded(sandbox, target):
-    """Each refund has its own `-NN`; together they never come to more than was captured."""
     payment = next(row for row in sandbox.captured() if row["currency"] == "EUR")
     whole = Decimal(payment["amount"])
     part = (whole / 2).quantize(Decimal("0.01")) + Decimal("0.01")

@@ -27,7 +27,6 @@ def card_payment(**changes):
 
 
 def test_a_card_payment_is_authorised(sandbox, target):
-    """The signed XML names the transaction, the card only masked; the query shows it authorised."""
     reply = target.pay(card_payment())
     assert (reply.outcome, reply.code) == (ReplyOutcome.DONE, "0000")
     assert reply.signature is SignatureState.VALID
@@ -42,7 +41,6 @@ def test_a_card_payment_is_authorised(sandbox, target):
 
 
 def test_a_reused_order_number_is_refused(sandbox, target):
-    """The order number is the key of a payment: the second attempt has no effect."""
     target.pay(card_payment())
     second = target.pay(card_payment())
     assert second.outcome in {ReplyOutcome.FAILED, ReplyOutcome.REJECTED}
@@ -52,7 +50,6 @@ def test_a_reused_order_number_is_refused(sandbox, target):
 
 @pytest.mark.parametrize("changed", [{"card": "4000000000000002"}, {"order_no": "a-2"}])
 def test_a_declined_card_leaves_no_effect(sandbox, target, changed):
-    """A card that the bank declines, and the same card tried again: nothing is authorised."""
     declined = {"card": "4000000000000002"} | changed
     reply = target.pay(card_payment(**declined))
     assert reply.outcome is ReplyOutcome.FAILED

@@ -19,7 +19,6 @@ CARD = {
 
 
 def hosted_payment(**changes):
-    """A payment whose card the gateway asks for."""
     fields: dict[str, Any] = {
         "order_no": ORDER,
         "currency": "EUR",
@@ -51,7 +50,6 @@ def test_the_page_is_read_as_data_and_compared_with_the_request(sandbox, target)
 
 
 def test_a_card_on_the_gateways_page_pays(sandbox, target):
-    """Authorised once, sent back signed, shown by the query; our side never had the card."""
     page = card_page(sandbox, target.pay(hosted_payment()))
     back = way_back(sandbox.http.post(page, data=CARD).headers["location"], target=target)
     (effect,) = sandbox.effects()
@@ -64,7 +62,6 @@ def test_a_card_on_the_gateways_page_pays(sandbox, target):
     "given", [CARD | {"card": "4000000000000002"}, {"action": "cancel"}], ids=["declined", "left"]
 )
 def test_a_payment_that_is_not_made_leads_back_and_has_no_effect(sandbox, target, given):
-    """The bank's no, and a shopper who goes away: order_status 0, the order is free again."""
     page = card_page(sandbox, target.pay(hosted_payment()))
     back = way_back(sandbox.http.post(page, data=given).headers["location"], target=target)
     assert back["order_status"] == "0"
@@ -73,7 +70,6 @@ def test_a_payment_that_is_not_made_leads_back_and_has_no_effect(sandbox, target
 
 
 def test_a_mistyped_card_is_asked_for_again(sandbox, target):
-    """The page says what is wrong and shows no digit; with another card the payment is made."""
     page = card_page(sandbox, target.pay(hosted_payment()))
     again = sandbox.http.post(page, data=CARD | {"card": "4242424242424243"}).text
     assert "The card number is not valid" in again

@@ -25,7 +25,6 @@ def searched(target, **asked):
 
 
 def test_a_refund_is_found_by_our_own_reference(sandbox, extended):
-    """What the client sends as refund_reference it finds again, among a hundred others."""
     paid = next(row for row in sandbox.captured() if row["currency"] == "EUR")
     given = paid | {"amount": Decimal(paid["amount"]), "refund_amount": Decimal("0.50")}
     row = RefundRow(**given, refund_reason="r", refund_reference="ours-1")
@@ -39,7 +38,6 @@ def test_a_refund_is_found_by_our_own_reference(sandbox, extended):
 
 
 def test_every_refund_of_an_order_is_found_and_the_end_of_each(sandbox, extended):
-    """Two virtual days later they are processed."""
     paid = next(row for row in sandbox.captured() if row["currency"] == "EUR")
     for _ in range(2):
         sandbox.row("refund", paid | {"refund_amount": "0.50"})

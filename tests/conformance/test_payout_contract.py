@@ -42,7 +42,6 @@ def paid(target, **changes):
     [("PAYER", "255.10", "250.10"), ("BENEFICIARY", "250.10", "245.10")],
 )
 def test_a_payout_is_one_effect_and_says_who_paid_the_fee(sandbox, target, payer, pays, receives):
-    """Done, verified, amounts as decimals; neither person nor account shows in the reply."""
     reply, row = paid(target, fee_paid_by=payer)
     assert (row.outcome, reply.signature) == (ReplyOutcome.DONE, SignatureState.VALID)
     assert reply.findings == ()
@@ -67,7 +66,6 @@ def test_a_payout_is_one_effect_and_says_who_paid_the_fee(sandbox, target, payer
     ],
 )
 def test_a_payout_from_another_currency_is_done(sandbox, target, changes, pays, receives, fee):
-    """Each side in its own currency, the fee in that of who bears it; one effect."""
     reply, row = paid(target, source_currency="USD", **changes)
     assert (row.outcome, reply.findings) == (ReplyOutcome.DONE, ())
     record = row.payout
@@ -89,7 +87,6 @@ def test_a_payout_from_another_currency_is_done(sandbox, target, changes, pays, 
 def test_a_payout_that_cannot_be_made_is_a_record_with_its_reason(
     sandbox, target, changes, failure
 ):
-    """FAILED with a failure_type is believed: no effect, and the run may go on."""
     reply, row = paid(target, **changes)
     assert (row.outcome, row.payout.failure_type) == (ReplyOutcome.FAILED, failure)
     assert row.payout.failure_reason
@@ -98,7 +95,6 @@ def test_a_payout_that_cannot_be_made_is_a_record_with_its_reason(
 
 
 def test_a_request_that_comes_again_is_paid_once(sandbox, target):
-    """Under the profile extended the second one is refused; one effect, no double."""
     paid(target)
     _, second = paid(target)
     assert second.outcome in {ReplyOutcome.REJECTED, ReplyOutcome.UNKNOWN}

@@ -16,13 +16,11 @@ def known(target):
 
 
 def test_an_unknown_order_is_answered_as_not_found(target):
-    """The gateway says that it does not know the key; silence would be a failed key."""
     answers = target.ask(order_nos=[NOBODYS])
     assert (answers.not_found, answers.failed, answers.found) == ((NOBODYS,), (), ())
 
 
 def test_every_key_is_answered_exactly_once(target):
-    """Known and unknown orders in one call: each in one of the three lists, never in two."""
     keys = [*known(target), NOBODYS]
     answers = target.ask(order_nos=keys)
     answered = [record.key for record in answers.found] + list(answers.not_found)
@@ -32,7 +30,6 @@ def test_every_key_is_answered_exactly_once(target):
 
 
 def test_an_order_and_its_transaction_tell_the_same(target):
-    """`orders` and `trades` are two ways to the same record."""
     (order,) = known(target)[:1]
     by_order = target.ask(order_nos=[order]).found
     trades = [record.transaction_id for record in by_order]
@@ -44,7 +41,6 @@ def test_an_order_and_its_transaction_tell_the_same(target):
 
 
 def test_records_have_the_form_of_the_document(target):
-    """Currency of three letters, an amount above 0, a date of 14 digits, codes."""
     for record in target.ask(order_nos=known(target)).found:
         assert len(record.currency) == 3
         assert record.amount > 0
@@ -54,13 +50,11 @@ def test_records_have_the_form_of_the_document(target):
 
 
 def test_replies_raise_no_finding(target):
-    """Nothing in the replies surprises the client: signature, account, rows, codes."""
     answers = target.ask(order_nos=[*known(target), NOBODYS])
     assert [str(finding) for finding in answers.findings] == []
 
 
 def test_a_full_group_is_one_call(target):
-    """As many keys as the profile allows fit into one request."""
     rows_max = target.account.interface.profile.query.retrievalTrans.rows_max
     characters_max = target.account.interface.profile.query_characters_max
     keys = [f"C{number:06d}" for number in range(rows_max)]
@@ -70,13 +64,11 @@ def test_a_full_group_is_one_call(target):
 
 
 def test_a_wrong_key_is_refused_as_such(target):
-    """The refusal is recognised, so that the run stops instead of asking on."""
     with pytest.raises(QueryRefusedError, match="check the sign key"):
         target.signing_with("not the key").ask(order_nos=[NOBODYS])
 
 
 def test_a_group_that_is_too_large_is_halved(target, sandbox):
-    """When the gateway takes fewer keys than the profile says, every key is answered still."""
     assert sandbox
     profile = target.account.interface.profile
     query = profile.query.model_copy(
@@ -92,7 +84,6 @@ def test_a_group_that_is_too_large_is_halved(target, sandbox):
 
 
 def test_another_merchant_is_refused_as_such(target, sandbox):
-    """A merchant that the gateway does not know stops the run."""
     assert sandbox
     with pytest.raises(QueryRefusedError, match="check both ids"):
         target.but(merchant_id="100099").ask(order_nos=[NOBODYS])

@@ -14,7 +14,6 @@ PLAN = {"contract_name": "Gold plan", "interval": "day", "interval_count": "10"}
 
 
 def subscribed(target):
-    """The recurring_id of a subscription that a payment by card made."""
     reply = target.pay(card_payment(subscription=PLAN))
     assert reply.record.contract_name == "Gold plan"
     return str(reply.record.recurring_id)
@@ -37,7 +36,6 @@ def ends(sandbox):
 
 
 def test_an_ended_subscription_still_charges_the_contract_it_has(sandbox, target):
-    """Done, verified, one effect; the period that runs is charged at its end and no other is."""
     recurring_id = subscribed(target)
     sandbox.pass_days(11)
     assert charges(sandbox) == 1
@@ -50,7 +48,6 @@ def test_an_ended_subscription_still_charges_the_contract_it_has(sandbox, target
 
 
 def test_a_second_end_is_a_plain_refusal_without_effect(sandbox, target):
-    """Failed with code and text; the run may go on."""
     recurring_id = subscribed(target)
     ended(target, recurring_id)
     reply = ended(target, recurring_id)
@@ -63,7 +60,6 @@ def test_a_second_end_is_a_plain_refusal_without_effect(sandbox, target):
 
 @pytest.mark.parametrize("wrong", ["recurring_id", "contract_name"])
 def test_both_names_have_to_agree(sandbox, target, wrong):
-    """A contract under another name, or a name of another contract, is not ended."""
     named = {"recurring_id": subscribed(target), "contract_name": "Gold plan"} | {wrong: "other"}
     (row,) = ended(target, named["recurring_id"], contract_name=named["contract_name"]).rows
     assert row.outcome is ReplyOutcome.FAILED

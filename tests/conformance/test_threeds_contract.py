@@ -40,7 +40,6 @@ def asked(target, **changed):
     ids=["not asked for", "declined", "frictionless", "elsewhere", "elsewhere, whatever the card"],
 )
 def test_a_payer_who_need_not_be_asked_pays_at_once(sandbox, target, changed, result):
-    """Done without a page; threeds_result says how the payer was authenticated."""
     reply = target.pay(card_payment(**changed))
     assert (reply.outcome, reply.record.threeds_result) == (ReplyOutcome.DONE, result)
     assert reply.record.issuer_url == ""
@@ -58,7 +57,6 @@ def test_a_payer_who_need_not_be_asked_pays_at_once(sandbox, target, changed, re
     ids=["by the bank", "elsewhere", "elsewhere without its proof"],
 )
 def test_a_payer_who_is_not_authenticated_pays_nothing(sandbox, target, changed):
-    """A plain refusal with code and text, no effect, and the attempt is shown as failed."""
     reply = target.pay(card_payment(**changed))
     assert (reply.outcome, reply.record.threeds_result) == (ReplyOutcome.FAILED, "failed")
     assert reply.code
@@ -68,7 +66,6 @@ def test_a_payer_who_is_not_authenticated_pays_nothing(sandbox, target, changed)
 
 
 def test_a_challenge_is_pending_until_its_page_has_the_right_code(sandbox, target):
-    """The reply leads to a page; the code there authorises, and the browser goes back signed."""
     reply = asked(target)
     assert (reply.outcome, reply.record.threeds_result) == (ReplyOutcome.PENDING, "challenge")
     assert (target.status("conformance-1"), sandbox.effects()) == ("1000", [])
@@ -82,7 +79,6 @@ def test_a_challenge_is_pending_until_its_page_has_the_right_code(sandbox, targe
 
 @pytest.mark.parametrize("answers", [[WRONG] * 3, [{"action": "cancel"}]], ids=["wrong", "left"])
 def test_a_challenge_that_is_not_met_fails(sandbox, target, answers):
-    """Three wrong codes, or a shopper who goes away: the attempt has failed, nothing happened."""
     page = asked(target).record.issuer_url
     replies = [sandbox.http.post(page, data=answer) for answer in answers]
     back = way_back(replies[-1].headers["location"], target=target)
@@ -92,7 +88,6 @@ def test_a_challenge_that_is_not_met_fails(sandbox, target, answers):
 
 
 def test_a_page_that_was_used_pays_nothing_again(sandbox, target):
-    """The right code sent twice is one effect."""
     page = asked(target).record.issuer_url
     for _ in range(2):
         sandbox.http.post(page, data=RIGHT)
@@ -101,7 +96,6 @@ def test_a_page_that_was_used_pays_nothing_again(sandbox, target):
 
 
 def test_a_saved_card_pays_again_without_its_number(sandbox, target):
-    """token_flag gives a token that never shows in a repr; with it alone the next order is paid."""
     first = target.pay(card_payment(token_flag="YES"))
     token = first.record.token_id
     nothing = dict.fromkeys(("card", "expiration_month", "expiration_year", "security_code"), "")
@@ -113,7 +107,6 @@ def test_a_saved_card_pays_again_without_its_number(sandbox, target):
 
 @pytest.mark.parametrize(("flag", "after"), [("1", "2000"), ("0", "6000")])
 def test_a_risky_payment_waits_for_its_review(sandbox, target, flag, after):
-    """Pending with the reasons; the review flag lets it take effect or ends it."""
     reply = target.pay(card_payment(card="4000000000009235"))
     assert (reply.outcome, reply.record.risk_action) == (ReplyOutcome.PENDING, "REVIEW")
     assert (reply.record.risk_score, len(reply.record.risk_reasons)) == ("75", 1)

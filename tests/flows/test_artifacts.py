@@ -37,7 +37,6 @@ REQUEST = NightRequest("100042", "100042001", date(2026, 11, 20), Mode.LIVE)
 
 @pytest.mark.flow
 def test_a_night_leaves_progress_summary_breaks_totals_and_a_link(server, night):
-    """Five artifacts per night, keyed by account: history accrues per account."""
     from prefect.client.orchestration import SyncPrefectClient
     from prefect.client.schemas.sorting import ArtifactSort
 
@@ -65,8 +64,6 @@ def test_a_night_leaves_progress_summary_breaks_totals_and_a_link(server, night)
 
 @pytest.mark.flow
 def test_an_artifact_that_prefect_refuses_never_stops_the_night(server, night, monkeypatch):
-    """Money has moved by then: the night goes to its end, the artifact is missing."""
-
     def refuse(**_given):
         raise RuntimeError
 
@@ -78,14 +75,12 @@ def test_an_artifact_that_prefect_refuses_never_stops_the_night(server, night, m
 
 
 def test_a_key_holds_only_what_prefect_allows():
-    """Keys are lower case letters, digits and dashes, whatever the account is called."""
     odd = NightRequest("M", "Acc_01/B", date(2026, 11, 20), Mode.LIVE)
 
     assert artifact_key("breaks", request=odd) == "breaks-acc-01-b"
 
 
 def test_text_of_a_step_stays_in_its_cell(monkeypatch):
-    """A bar or a line break in a sentence does not tear the summary's table."""
     shown: list[str] = []
     monkeypatch.setattr(
         "flows.artifacts.create_markdown_artifact", lambda markdown, **_: shown.append(markdown)
@@ -97,7 +92,6 @@ def test_text_of_a_step_stays_in_its_cell(monkeypatch):
 
 
 def test_foreign_text_is_no_link_image_or_tag_on_a_page(monkeypatch):
-    """The name of a file loads nothing from elsewhere and sends nobody there; words stay."""
     shown: list[str] = []
     monkeypatch.setattr(
         "flows.artifacts.create_markdown_artifact", lambda markdown, **_: shown.append(markdown)
@@ -112,7 +106,6 @@ def test_foreign_text_is_no_link_image_or_tag_on_a_page(monkeypatch):
 
 
 def test_a_page_begins_with_the_account_by_name_and_its_workbook(monkeypatch, tmp_path):
-    """Who opens the page knows whose night it is, and opens its workbook from the share."""
     shown: list[str] = []
     monkeypatch.setattr(
         "flows.artifacts.create_markdown_artifact", lambda markdown, **_: shown.append(markdown)
@@ -151,7 +144,6 @@ def test_a_prefect_that_is_gone_is_tried_once(monkeypatch, tmp_path):
 
 
 def test_an_artifact_links_to_the_share_of_the_reports():
-    """The file itself where no share is configured."""
     path, account = Path("/var/reports/reconciliation-2026-11-20.xlsx"), ("100042", "100042001")
 
     assert link_of(path, account=account, address="") == f"file://{path}"
@@ -167,7 +159,6 @@ MONEY = ControlTotal("T5A", "gateway - orders = effects", *PLACE, "KWD", "amount
 
 
 def test_what_does_not_tie_comes_first_with_both_sides_written_out():
-    """Counts are whole, amounts have their currency's decimals, and the difference is told."""
     first, second = rows_of_totals([ROWS, MONEY])
 
     assert (first["ref."], first["ties"], second["ties"]) == ("T5A", "NO", "yes")
@@ -177,7 +168,6 @@ def test_what_does_not_tie_comes_first_with_both_sides_written_out():
 
 
 def test_a_control_total_is_said_in_the_words_of_the_workbook():
-    """Nobody has to know a reference to read what was proven."""
     (row,) = rows_of_totals([MONEY])
 
     assert row["what was proven"].startswith("Gateway less orders is what the sheets explain")
@@ -185,12 +175,10 @@ def test_a_control_total_is_said_in_the_words_of_the_workbook():
 
 
 def test_a_night_without_totals_has_an_empty_table():
-    """A part, or a night that stopped, shows none."""
     assert rows_of_totals([]) == []
 
 
 def test_what_a_page_never_cuts_says_what_is_wrong_and_with_what_money():
-    """The first five columns fit beside Prefect's own; money is what is at risk of a payment."""
     cells = {"order_no": "A1", "code": "REFUND_DUE", "severity": "HIGH", "currency": "KWD"}
     row = dict.fromkeys(BREAK_COLUMNS, "") | cells | {"exposure": 9_000, "age_days": 3}
     sides = {"effect_orders": -1_234, "effect_ledger": None, "effect_bank": None}
@@ -225,7 +213,6 @@ def shown_in_doubt(night):
 
 
 def test_a_night_without_instructions_says_so(merchant: Any) -> None:  # noqa: F811 - the fixture
-    """Nothing was to move, and nobody is needed."""
     merchant.night()
 
     assert [line for line in shown(merchant) if line] == [
@@ -239,7 +226,6 @@ def test_a_night_without_instructions_says_so(merchant: Any) -> None:  # noqa: F
 def test_money_in_doubt_stands_first_with_what_to_do(
     merchant: Any,  # noqa: F811 - the fixture
 ) -> None:
-    """By outcome and currency; the doubt again below, with its order and the next step."""
     doubtful = next(one for one in merchant.payments("authorised") if one.currency == "EUR")
     merchant.drop("a.csv", merchant.order(doubtful, status="paid", action="capture"))
     lines = shown_in_doubt(merchant)
@@ -253,7 +239,6 @@ def test_money_in_doubt_stands_first_with_what_to_do(
 def test_what_several_need_is_said_once_above_them(
     merchant: Any,  # noqa: F811 - the fixture
 ) -> None:
-    """Three captures whose reply was lost need the same, and each has a line of its own."""
     lost = [one for one in merchant.payments("authorised") if one.currency == "EUR"][:3]
     merchant.drop("a.csv", *(merchant.order(one, status="paid", action="capture") for one in lost))
     lines = shown_in_doubt(merchant)
@@ -266,7 +251,6 @@ def test_what_several_need_is_said_once_above_them(
 
 
 def test_no_sum_of_a_line_is_cut_where_the_page_does_not_wrap_it():
-    """More than three currencies go on below, under the same outcome, whole to the last one."""
     sums = dict.fromkeys(("EUR", "GBP", "JPY", "KWD", "USD", "CHF", "SEK"), 12_345_678_901)
     rows = money_rows("confirmed", "capture", count=395, sums=sums)
 
@@ -283,7 +267,6 @@ def sent(done):
 
 
 def test_rows_of_a_step_are_a_part_of_the_whole_night():
-    """Half of the second of four steps is three eighths; a step ends with its sentence."""
     shown: list[tuple[float, str]] = []
     bar = NightBar(
         ["ingest", "settle", "reconcile", "report"], publish=lambda *word: shown.append(word)
@@ -305,7 +288,6 @@ def test_rows_of_a_step_are_a_part_of_the_whole_night():
 
 
 def test_what_a_step_tells_reaches_prefect_while_it_works(monkeypatch):
-    """Whatever tells how far it is inside of the block is heard, and taken along."""
     monkeypatch.setattr(bars, "UPDATE_SECONDS", 0.01)
     came, shown = threading.Event(), []
 

@@ -111,7 +111,6 @@ def client(server, bell):
 
 
 def test_every_end_of_a_run_is_known_by_its_name():
-    """A new end of a night or of a part is one here, too, and rings where somebody must act."""
     every = [*automations.wanted_automations(automations.NOBODY)]
     expected = {each.name: each.model_dump()["trigger"]["expect"] for each, _ in every}
     by_prefect = {"Completed", "Failed", "Cancelled", "Crashed", "Cancelling"}
@@ -143,13 +142,11 @@ def test_automations_are_made_in_place_of_those_that_are_there(client):
 
 
 def test_a_block_that_is_not_there_is_told(client):
-    """Nothing is made for a bell that nobody hears."""
     with pytest.raises(UsageError, match="slack-webhook/operators"):
         dict(automations.establish(client, block="slack-webhook/nobody"))
 
 
 def test_a_night_that_is_not_proven_and_one_that_leaves_work_ring(server, client, bell, night):
-    """A real night ends, and the bell rings with its name; and again for what waits for people."""
     dict(automations.establish(client, block=BLOCK))
     night.verdict, night.waiting = "NOT PROVEN", 2
 

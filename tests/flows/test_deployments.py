@@ -66,7 +66,6 @@ def _accounts(tmp_path, **schedules):
 
 
 def test_the_project_file_is_made_from_merchants(tmp_path):
-    """prefect.yaml of this repository is what the command writes for the demo's accounts."""
     demo = {"a100042001": "30 2 * * *", "a100042002": "45 2 * * *"}
     accounts = _accounts(tmp_path, **demo)
 
@@ -76,7 +75,6 @@ def test_the_project_file_is_made_from_merchants(tmp_path):
 
 
 def test_the_default_set_is_what_people_need_every_day(tmp_path):
-    """One night for each account and five forms; with all of them the parts come behind these."""
     accounts = _accounts(tmp_path, a1="30 2 * * *", a2="45 2 * * *")
 
     def names(*, parts):
@@ -100,7 +98,6 @@ def test_the_default_set_is_what_people_need_every_day(tmp_path):
     ],
 )
 def test_housekeeping_deletes_by_itself_only_where_that_is_declared(keeps, planned):
-    """Without a schedule people start it, and the form of people only shows."""
     project = project_of({}, retention=Retention(**keeps))
     (entry,) = (one for one in project["deployments"] if one["name"] == "housekeeping")
     schedules = entry.get("schedules", ())
@@ -111,7 +108,6 @@ def test_housekeeping_deletes_by_itself_only_where_that_is_declared(keeps, plann
 
 
 def test_a_cron_line_that_prefect_does_not_take_is_refused_with_its_account(tmp_path):
-    """61 minutes past two never comes."""
     with pytest.raises(ConfigurationError, match=r'accounts."100042/1".*61 2'):
         text_of(_accounts(tmp_path, a1="61 2 * * *"), retention=Retention())
     with pytest.raises(ConfigurationError, match=r"retention.toml: schedule: .*61 2"):
@@ -119,7 +115,6 @@ def test_a_cron_line_that_prefect_does_not_take_is_refused_with_its_account(tmp_
 
 
 def test_pages_of_prefect_say_the_zone_of_a_schedule(tmp_path):
-    """Prefect shows a schedule by its name alone: deployment and tags say clock and zone."""
     weekly = 'schedule = { cron = "15 1 * * 1-5", zone = "Asia/Tokyo" }\n'
     (tmp_path / "merchants.toml").write_text(
         ACCOUNT.format("1") + LONDON + ACCOUNT.format("2") + weekly + ACCOUNT.format("3")
@@ -140,7 +135,6 @@ def test_pages_of_prefect_say_the_zone_of_a_schedule(tmp_path):
 
 
 def test_every_deployment_arrives_through_the_work_pool(deployed):
-    """Nights and people's forms, each with its pool, no pull and no place that a dead run holds."""
     found = {entry.name: entry for entry in deployed.read_deployments()}
 
     assert sorted(found) == sorted(DEPLOYED)
@@ -152,7 +146,6 @@ def test_every_deployment_arrives_through_the_work_pool(deployed):
 
 
 def test_a_night_has_its_schedule_and_starts_dry_by_hand(deployed):
-    """Each account's night has its time zone, and only its schedule moves money by itself."""
     for entry in nights(deployed):
         assert entry.entrypoint == "flows.nightly:nightly"
         # A form starts as a dry run; only the schedule moves money by itself.
@@ -177,7 +170,6 @@ def test_scheduled_runs_appear_for_every_schedule(deployed):
 
 
 def test_a_form_refuses_a_wrong_value_before_a_run_exists(deployed):
-    """The server checks the form's types: a mode or id that is none never becomes a run."""
     from prefect.exceptions import PrefectHTTPStatusError
 
     deployment = nights(deployed)[0]
@@ -187,7 +179,6 @@ def test_a_form_refuses_a_wrong_value_before_a_run_exists(deployed):
 
 
 def test_the_form_explains_its_fields_and_offers_the_modes(deployed):
-    """The form's help is the flow's docstring; the mode is a choice of two, dry-run first."""
     schema = nights(deployed)[0].parameter_openapi_schema
     fields = schema["properties"]
 
@@ -253,7 +244,6 @@ def test_a_schedule_that_forgot_its_mode_starts_no_dry_run_in_silence(
 
 @pytest.mark.usefixtures("config")
 def test_housekeeping_that_forgot_whether_to_delete_says_so(server, deployed):
-    """What was declared to delete by itself does not only show from then on."""
     from flows.housekeeping import housekeeping
 
     (deployment,) = (one for one in deployed.read_deployments() if one.name == "housekeeping")
@@ -306,7 +296,6 @@ def _planned(deployed, deployment_id):
 
 @pytest.mark.parametrize("entrypoint", sorted({e["entrypoint"] for e in PROJECT["deployments"]}))
 def test_every_entrypoint_loads_as_the_flow_itself(entrypoint):
-    """No placeholder stands in for a flow whose module cannot be imported."""
     from prefect.flows import load_flow_from_entrypoint
 
     loaded = load_flow_from_entrypoint(entrypoint, use_placeholder_flow=False)
@@ -318,7 +307,6 @@ def test_every_entrypoint_loads_as_the_flow_itself(entrypoint):
 
 @pytest.mark.parametrize("package", ["prefect", "fastapi", "sqlalchemy", "httpx"])
 def test_the_installed_version_is_inside_its_pin(package):
-    """What runs here is what pyproject.toml allows, upper bound included."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     pins = {Requirement(line).name: Requirement(line) for line in project["dependencies"]}
 
@@ -327,5 +315,4 @@ def test_the_installed_version_is_inside_its_pin(package):
 
 
 def test_the_project_file_names_the_version_it_was_written_for():
-    """prefect.yaml says which Prefect it was tested with."""
     assert PROJECT["prefect-version"] == version("prefect")

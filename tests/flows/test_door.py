@@ -8,7 +8,6 @@ ACCOUNT = '[accounts."100042/1"]\ninbox = "/i"\nreports = "/r"\n'
 
 
 def test_the_files_for_prefect_are_written(tmp_path, monkeypatch, capsys):
-    """A night per account; a pool without a key by which a run could bring a program of its own."""
     monkeypatch.setenv("RECON_CONFIG_DIR", str(tmp_path))
     (tmp_path / "merchants.toml").write_text(ACCOUNT)
 

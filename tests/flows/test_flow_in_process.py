@@ -31,7 +31,6 @@ def last_run(server):
 
 
 def log_of(server, run_id):
-    """Every log line the server stored of a run."""
     from prefect.client.orchestration import SyncPrefectClient
     from prefect.client.schemas.filters import LogFilter, LogFilterFlowRunId
 
@@ -41,7 +40,6 @@ def log_of(server, run_id):
 
 
 def test_a_night_runs_its_steps_in_order_and_gives_the_verdict(server, night):
-    """The steps run once each in recon's order; the caller gets the verdict and each sentence."""
     sentences: list[str] = []
     night.verdict = "BREAKS OPEN"
     night.unreported = "notice finance did not arrive"
@@ -60,7 +58,6 @@ def test_a_night_runs_its_steps_in_order_and_gives_the_verdict(server, night):
 
 
 def test_a_night_that_is_not_proven_is_a_failed_run_with_a_verdict(server, night):
-    """NOT PROVEN rings the failure alarms of Prefect, and is still a verdict for the caller."""
     night.verdict = "NOT PROVEN"
 
     verdict = run_nightly(REQUEST, server=server)
@@ -73,7 +70,6 @@ def test_a_night_that_is_not_proven_is_a_failed_run_with_a_verdict(server, night
 
 
 def test_a_held_night_ends_at_once_with_the_sentence_that_names_the_holder(server, night):
-    """A second run does nothing, is Cancelled, and says who holds the night."""
     night.held = NightHeldError("process 4711 on settle-1 holds the night since 02:30")
 
     with pytest.raises(NightHeldError, match="process 4711 on settle-1"):
@@ -86,7 +82,6 @@ def test_a_held_night_ends_at_once_with_the_sentence_that_names_the_holder(serve
 
 
 def test_an_error_of_a_step_reaches_the_caller_and_ends_the_run_failed(server, night):
-    """The sentence of an error is the exception of the caller and the message of the state."""
     night.failing["settle"] = GateClosedError("T3 does not tie: 2 orders were not answered")
 
     with pytest.raises(GateClosedError, match="T3 does not tie"):
@@ -99,7 +94,6 @@ def test_an_error_of_a_step_reaches_the_caller_and_ends_the_run_failed(server, n
 
 
 def test_a_foreign_exception_never_takes_its_text_to_prefect(server, night):
-    """Texts of foreign exceptions may hold a customer's data: Prefect stores only the place."""
     caused = GateClosedError("the gate is closed")
     caused.__cause__ = ValueError(CANARY)
     for error in (ValueError(CANARY), caused):

@@ -218,7 +218,6 @@ def found_in(text, *, secrets):
 def test_nothing_private_rests_anywhere_after_a_night_in_prefect(
     server, merchant, monkeypatch, caplog, capfd
 ):
-    """Every operation of a night, each reply full of secrets: no database, log or file has one."""
     caplog.set_level(logging.DEBUG)
     monkeypatch.setattr(tempfile, "tempdir", str(merchant.folder / "tmp"))
     monkeypatch.setattr("recon.steps.runtime.environment.system_clock", merchant.clock)

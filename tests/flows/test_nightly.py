@@ -18,7 +18,6 @@ from tasks.night_tasks import TASKS, opened_environment
 
 
 def test_a_form_that_is_just_submitted_moves_no_money():
-    """Whoever does not choose gets a dry run of no named date."""
     given = inspect.signature(nightly.fn).parameters
 
     assert given["mode"].default is Mode.DRY_RUN
@@ -62,7 +61,6 @@ def config(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("plan", [NIGHT, PLANS["settle"], FINISH])
 def test_a_part_of_a_night_has_one_cluster_as_the_night_has(config, monkeypatch, plan):
-    """Whichever steps a flow walks, all are given the same workers, and none is left behind."""
     (config / "cluster.toml").write_text(CLUSTER)
     given = []
 
@@ -89,7 +87,6 @@ def test_a_part_of_a_night_has_one_cluster_as_the_night_has(config, monkeypatch,
 
 
 def test_without_an_address_each_environment_does_as_configured(config):
-    """Nothing is shared, and no cluster is begun."""
     assert not [*config.iterdir()]
     with night_workers(), opened_environment() as workers:
         assert workers is None
@@ -111,14 +108,12 @@ def test_without_an_address_each_environment_does_as_configured(config):
     ],
 )
 def test_a_night_is_for_the_last_date_closed_in_the_zone_of_its_schedule(due_at, zone, expected):
-    """The schedule's zone decides; without one the zone of the business calendar."""
     calendar = BusinessCalendar.of(timezone="UTC")
 
     assert last_closed_business_date(due_at, calendar=calendar, schedule_zone=zone) == expected
 
 
 def test_an_early_cut_off_closes_the_same_day():
-    """With an 18:00 cut-off, a night at 20:00 is for the day itself."""
     calendar = BusinessCalendar.of(cut_off="18:00")
     due_at = datetime(2026, 11, 20, 20, 0, tzinfo=UTC)
 
@@ -129,7 +124,6 @@ def test_an_early_cut_off_closes_the_same_day():
 
 @pytest.mark.parametrize(("shift", "day"), [("", "2026-11-25"), ("-432000", "2026-11-20")])
 def test_where_the_sandbox_has_another_date_a_run_is_due_there(shift, day, tmp_path, monkeypatch):
-    """The form of `make serve` without a date means the demo's night, whatever today is."""
     due_at = datetime(2026, 11, 26, 2, 30, tzinfo=UTC)
     due = SimpleNamespace(expected_start_time=due_at)
     context = SimpleNamespace(get=lambda: SimpleNamespace(flow_run=due, parameters={}))
@@ -142,7 +136,6 @@ def test_where_the_sandbox_has_another_date_a_run_is_due_there(shift, day, tmp_p
 
 
 def test_outside_a_run_nobody_guesses_a_date():
-    """Without a scheduled run there is no date; today is never one."""
     with pytest.raises(ConfigurationError, match="name the business date"):
         business_date_of_run()
 
@@ -151,7 +144,6 @@ def test_outside_a_run_nobody_guesses_a_date():
 def test_the_zone_is_that_of_the_schedule_that_the_account_declares(
     account_id, day, tmp_path, monkeypatch
 ):
-    """As the page of the settings says; an account without a schedule has the calendar's."""
     (tmp_path / "merchants.toml").write_text(
         '[accounts."100042/1"]\ninbox = "in"\nreports = "out"\n'
         'schedule = { cron = "30 2 * * *", zone = "Asia/Tokyo" }\n'

@@ -22,7 +22,6 @@ REPORT = StepSummary("report", "The workbook has 3 breaks.", {"verdict": "BREAKS
     ],
 )
 def test_the_end_names_the_last_state(end, kind):
-    """Green is only what can wait until the morning: codes 0 and 3."""
     state = state_of(end, report=REPORT)
 
     assert (state.type.value, state.name) == (kind, end.value)
@@ -31,8 +30,6 @@ def test_the_end_names_the_last_state(end, kind):
 
 
 def test_a_held_night_is_cancelled_with_the_holder_named():
-    """Nothing failed and nothing was done; the sentence says who is at work."""
-
     @as_text("nightly", of_night=True)
     def night():
         raise NightHeldError("run-7 holds it")
@@ -44,7 +41,6 @@ def test_a_held_night_is_cancelled_with_the_holder_named():
 
 @pytest.mark.parametrize("figures", [{}, {"end": ""}, {"end": "FINE"}])
 def test_a_report_without_an_end_is_a_defect(figures):
-    """A missing end never counts as a good one."""
     with pytest.raises(Defect, match="NOT PROVEN"):
         end_of(StepSummary("report", "Done.", figures))
 
@@ -64,7 +60,6 @@ def test_a_report_without_an_end_is_a_defect(figures):
     ],
 )
 def test_a_part_says_what_it_did_and_that_it_is_no_night(part, *, live, figures, kind, name):
-    """Money that the gate kept back is a failure of what was asked for; no part is a verdict."""
     step = "settle" if part in {Part.SETTLE, Part.PAYOUTS} else part.value
     state = state_of_part(part, summaries=[StepSummary(step, "Did it.", figures)], live=live)
 
@@ -77,8 +72,6 @@ def test_a_part_says_what_it_did_and_that_it_is_no_night(part, *, live, figures,
     ("error", "name"), [(UsageError("not yet"), "Refused"), (Defect("stopped at"), "Failed")]
 )
 def test_what_cannot_go_on_ends_with_its_sentence(error, name):
-    """Nothing is raised, so Prefect writes no traceback; a defect is still called Failed."""
-
     @as_text("form")
     def form():
         raise error

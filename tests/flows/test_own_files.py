@@ -23,7 +23,6 @@ def made(folder):
 
 
 def test_a_night_under_an_open_umask_leaves_nothing_to_strangers(tmp_path):
-    """Every file and folder that a demo night makes: databases, logs, archive, reports."""
     folder, scratch = tmp_path / "demo", tmp_path / "scratch"
     scratch.mkdir(mode=0o700)
     command = [sys.executable, "-c", "import sys; from recon.cli import main; sys.exit(main())"]

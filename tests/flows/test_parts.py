@@ -20,14 +20,12 @@ DAY = date(2026, 11, 20)
 
 @pytest.mark.parametrize("flow", [settle, payouts])
 def test_a_part_that_is_just_submitted_moves_no_money(flow):
-    """The forms start as dry runs, and Prefect never repeats them."""
     assert flow.parameters.properties["mode"]["default"] == Mode.DRY_RUN
     assert (flow.retries, flow.persist_result) == (0, False)
 
 
 @pytest.mark.flow
 def test_each_part_does_its_steps_and_says_what_it_is(server, night):
-    """Files for the night to come, questions for the one that closed; money as the form says."""
     with prefect_of(server):
         states = [
             ingest(*PLACE, return_state=True),
@@ -51,7 +49,6 @@ def test_each_part_does_its_steps_and_says_what_it_is(server, night):
 
 @pytest.mark.flow
 def test_a_stopped_night_ends_as_nights_end(server, night):
-    """Compared and reported under its own run, told to people, named by its verdict."""
     night.stopped, night.verdict = True, "BREAKS OPEN"
     with prefect_of(server):
         state = reconcile(*PLACE, DAY, return_state=True)
@@ -68,7 +65,6 @@ def test_a_finished_night_is_proven_and_written_again(
     merchant: Any,  # noqa: F811 - the fixture
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The same result from what it had read; the file is the one that is there; never another."""
     merchant.drop("o.csv", merchant.order(merchant.payments("captured")[0]))
     with prefect_of(server):
         for name, value in merchant.variables.items():

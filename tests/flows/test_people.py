@@ -50,7 +50,6 @@ FORMS = {
 
 @pytest.mark.parametrize("name", FORMS)
 def test_a_form_starts_by_only_looking(name):
-    """Whoever just submits it has decided nothing, and Prefect never repeats a word."""
     form = getattr(people, name)
     chooses, looks, offered = FORMS[name]
     fields = form.parameters.model_dump()["properties"]
@@ -105,7 +104,6 @@ def said(server, form, **given):
     ],
 )
 def test_looking_and_refusals_are_answers(server, caplog, form, given, name, words):
-    """What is refused is told by its sentence, in state and log, and by no traceback."""
     ended, sentence = said(server, form, **given)
 
     assert ended == name
@@ -116,7 +114,6 @@ def test_looking_and_refusals_are_answers(server, caplog, form, given, name, wor
 
 @pytest.mark.flow
 def test_answers_are_listed_beside_their_breaks_before_they_are_taken(server, begun, monkeypatch):
-    """By the workbook's name alone: it lies in the folder of reports."""
     merchant = begun(wrong_amounts)
     for name, value in merchant.variables.items():
         monkeypatch.setenv(name, value)
@@ -139,7 +136,6 @@ def test_answers_are_listed_beside_their_breaks_before_they_are_taken(server, be
 @pytest.mark.flow
 @pytest.mark.usefixtures("people")
 def test_one_person_stops_and_one_alone_does_not_allow(server):
-    """A name and a reason stop it; without the right code nobody lets money go again."""
     assert said(server, "stop_sending") == ("Shown", "Money may be sent.")
     assert "reason: is missing" in said(server, "stop_sending", turn="stop", name="anna")[1]
     stopped = {"turn": "stop", "name": "anna", "reason": "the key leaked"}
@@ -156,7 +152,6 @@ def test_one_person_stops_and_one_alone_does_not_allow(server):
 @pytest.mark.flow
 @pytest.mark.usefixtures("people")
 def test_a_code_given_in_the_form_is_kept_nowhere(server):
-    """A wrong code is refused in words, and no table of Prefect has it in clear."""
     from prefect.client.orchestration import SyncPrefectClient
     from prefect.client.schemas.sorting import FlowRunSort
 
@@ -175,7 +170,6 @@ def test_a_code_given_in_the_form_is_kept_nowhere(server):
 
 
 def test_the_page_shows_all_that_waits():
-    """Every instruction in a line, what looks like a repeat first; the sums are of all of them."""
     items = [
         replace(INSTRUCTION, instruction_id=f"i{number:02}", order_no=f"A{number}", amount=number)
         for number in range(1, 31)
@@ -189,7 +183,6 @@ def test_the_page_shows_all_that_waits():
 
 
 def test_a_page_that_is_too_long_says_where_the_rest_is(monkeypatch):
-    """Nothing is left out without a word."""
     monkeypatch.setattr(people, "ROWS_SHOWN_MAX", 10)
     items = [replace(INSTRUCTION, instruction_id=f"i{number:02}") for number in range(12)]
     lines = people.lines_of_list(list_of(items))
@@ -216,7 +209,6 @@ def test_a_page_that_is_too_long_says_where_the_rest_is(monkeypatch):
     ],
 )
 def test_what_is_ticked_is_exactly_what_is_meant(monkeypatch, ticks, meant):
-    """A tick that fits nothing any more never becomes all that waits; nor another list."""
     kinds = (InstructionKind.CAPTURE, InstructionKind.REFUND, InstructionKind.REFUND)
     items = [
         replace(INSTRUCTION, instruction_id=f"i{n}", kind=kind) for n, kind in enumerate(kinds)
@@ -260,7 +252,6 @@ def doubt(told="Notified by the gateway: payout FAILED (message 0a1b2c3d4e5f).")
 
 
 def test_what_the_gateway_told_stands_beside_each_doubt():
-    """Account, money, since when, and its id; then the message that one may name."""
     (line,) = people.lines_of_doubts([(run_of("100042001"), doubt())], now=NOW)
 
     assert line == (
@@ -271,7 +262,6 @@ def test_what_the_gateway_told_stands_beside_each_doubt():
 
 
 def test_foreign_words_stay_text_and_a_long_list_says_so():
-    """No link leads away; what is not shown is counted."""
     shown = [(run_of("1"), doubt("a|b ![i](http:x)"))] * (DOUBTS_SHOWN_MAX + 2)
     page = people.lines_of_doubts(shown, now=NOW)
 
@@ -282,7 +272,6 @@ def test_foreign_words_stay_text_and_a_long_list_says_so():
 
 @pytest.mark.parametrize("void", ["", "run r|2 replaced it"])
 def test_an_unsigned_night_is_called_not_signed(void):
-    """Blank would be read as done."""
     night = Night("1", "2", date(2026, 11, 20), "r1", "RECONCILED", (), void, 3)
     last = people.lines_of_nights([night])[-1]
 
@@ -299,7 +288,6 @@ def settings_of(folder):
 
 
 def test_a_file_outside_the_declared_folders_is_never_opened(tmp_path):
-    """Whoever may start a flow must not have any file of the machine read."""
     settings = settings_of(tmp_path)
     (tmp_path / "secret.xlsx").touch()
     (tmp_path / "reports" / "link.xlsx").symlink_to(tmp_path / "secret.xlsx")
@@ -311,7 +299,6 @@ def test_a_file_outside_the_declared_folders_is_never_opened(tmp_path):
 
 @pytest.mark.parametrize("name", ["reports/a.xlsx", "reports/below/a.xlsx", "returned/a.xlsx"])
 def test_a_file_in_a_declared_folder_is_taken(tmp_path, name):
-    """By its path, and by its name where the folder is known."""
     settings, wanted = settings_of(tmp_path), tmp_path / name
     wanted.touch()
 
@@ -320,7 +307,6 @@ def test_a_file_in_a_declared_folder_is_taken(tmp_path, name):
 
 
 def test_what_a_returned_workbook_says_is_text_on_the_page(monkeypatch):
-    """Its name and the cells that were refused make no link, image, tag or further cell."""
     pages: list[tuple[str, str]] = []
     monkeypatch.setattr(
         people,

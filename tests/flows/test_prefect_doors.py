@@ -41,7 +41,6 @@ def attack(folder):
 
 
 def deployment(api, name):
-    """The id of a deployment."""
     found = api.post("/deployments/filter", json={}).raise_for_status().json()
     return next(str(one["id"]) for one in found if one["name"] == name)
 
@@ -63,7 +62,6 @@ def api(server, deployed):
 
 @pytest.mark.parametrize("auth", [None, ("recon", "guess"), ("", "")])
 def test_nobody_without_the_password_is_heard(server, api, tmp_path, auth):
-    """Neither reading nor starting: every call but the health check is refused."""
     wanted = deployment(api, "housekeeping")
     with httpx.Client(base_url=server.api_url, auth=auth, timeout=REPLY_SECONDS_MAX) as stranger:
         started = stranger.post(f"/deployments/{wanted}/create_flow_run", json=attack(tmp_path))
@@ -86,7 +84,6 @@ def test_the_password_alone_starts_nothing_from_a_page(server, api, tmp_path):
 
 
 def test_a_run_brings_no_program_variables_or_folder(api, tmp_path):
-    """Also with password and token: the pool's template has no place for them."""
     wanted = deployment(api, "housekeeping")
     for said in attack(tmp_path)["job_variables"].items():
         sent = {"job_variables": dict([said])}
@@ -99,7 +96,6 @@ def test_a_run_brings_no_program_variables_or_folder(api, tmp_path):
 
 
 def test_what_is_not_in_the_template_never_reaches_the_process(server, tmp_path):
-    """Were a server to let such variables pass, the worker would still not use them."""
     from prefect.client.orchestration import PrefectClient
     from prefect.workers.process import ProcessJobConfiguration
 
@@ -123,7 +119,6 @@ OPEN_PATHS = {"/health", "/ready"}
 @pytest.mark.parametrize("path", SOCKETS)
 @pytest.mark.parametrize("token", [None, "", "recon:guess"])
 def test_no_socket_of_the_web_tells_or_takes_anything_without_the_password(server, path, token):
-    """Events, logs and tasks: closed before the first word, also for a page of another origin."""
     address = f"{server.api_url.replace('http', 'ws', 1)}/{path}"
     heard = []
     with suppress(WebSocketException):
@@ -138,7 +133,6 @@ def test_no_socket_of_the_web_tells_or_takes_anything_without_the_password(serve
 
 
 def test_every_call_asks_for_the_password(server, api):
-    """All that the server's own description names, whatever the method, but whether it lives."""
     described = api.get("/openapi.json").raise_for_status().json()["paths"]
     calls = [(verb, path) for path, verbs in described.items() for verb in verbs]
     name = str(uuid.uuid4())
@@ -161,7 +155,6 @@ ACCOUNT = {"merchant_id": "100042", "account_id": "100042001"}
     [{"merchant_id": "../../etc"}, {"account_id": "1/../../x"}, {"mode": "sh -c env"}],
 )
 def test_a_run_brings_no_path(api, given):
-    """In the place of an account or a mode: the server refuses it before there is a run."""
     wanted = deployment(api, "100042-100042001")
     before, sent = runs(api, wanted), {"parameters": ACCOUNT | given}
     reply = api.post(f"/deployments/{wanted}/create_flow_run", json=sent)
@@ -170,13 +163,11 @@ def test_a_run_brings_no_path(api, given):
 
 @pytest.mark.parametrize("given", [{"business_date": "/etc/passwd"}, {"config_dir": "/etc"}])
 def test_what_the_server_lets_pass_the_night_refuses(given):
-    """A path for a date, or a parameter that it does not have: no night begins."""
     with pytest.raises((ParameterTypeError, SignatureMismatchError)):
         nightly.validate_parameters(ACCOUNT | given)
 
 
 def test_the_password_is_for_its_owner_alone(server):
-    """A file that nobody else reads, kept from one start to the next."""
     path = server.home / "password"
     assert path.stat().st_mode & 0o777 == 0o600
     assert server.auth == f"recon:{path.read_text().strip()}" == auth_of(server.home)
@@ -187,7 +178,6 @@ def test_the_password_is_for_its_owner_alone(server):
 
 
 def test_the_doctor_sees_closed_doors(server, api, monkeypatch):
-    """Of the server as we start it the doctor says that it asks everybody, and of which pool."""
     assert api
     monkeypatch.setattr(prefect_health, "_client", lambda: _client_of(server))
     monkeypatch.setattr(prefect_health, "_auth", lambda: server.auth)
@@ -209,7 +199,6 @@ OPEN = {
 
 
 def test_the_doctor_names_a_pool_that_takes_programs(server, api, monkeypatch):
-    """The template of Prefect's own making has `command`, `env` and `working_dir`."""
     pool = api.get("/work_pools/recon").raise_for_status().json()
     kept = pool["base_job_template"]
     opened = {
@@ -260,6 +249,5 @@ def played_server(*, open_reader):
 
 @pytest.mark.parametrize("door", ["", *OPEN])
 def test_the_doctor_names_an_open_door(door):
-    """Each setting is looked at from outside; of closed doors nothing is said."""
     with played_server(open_reader=door) as url:
         assert open_doors(url, auth="recon:x") == ([OPEN[door]] if door else [])

@@ -48,12 +48,10 @@ def night_of_100042001(deployed):
 
 
 def test_the_server_answers_with_our_version(lines):
-    """The line names address and version."""
     assert "version 3." in lines["Prefect"]()
 
 
 def test_a_server_that_is_gone_is_told(lines, monkeypatch):
-    """Nobody there is a sentence, not a stack."""
     from prefect.client.orchestration import SyncPrefectClient
 
     monkeypatch.setattr(
@@ -64,7 +62,6 @@ def test_a_server_that_is_gone_is_told(lines, monkeypatch):
 
 
 def test_a_pool_is_healthy_with_a_worker(lines, deployed):
-    """Without one the command that starts it is told; with one its name."""
     with pytest.raises(ReconError, match="prefect worker start --pool recon"):
         lines["Prefect's worker"]()
     deployed.send_worker_heartbeat("recon", "worker-1", heartbeat_interval_seconds=60)
@@ -73,7 +70,6 @@ def test_a_pool_is_healthy_with_a_worker(lines, deployed):
 
 
 def test_a_worker_that_went_away_does_not_count(lines, deployed, monkeypatch):
-    """Prefect remembers workers whose heartbeat stopped; nobody starts a night by them."""
     from prefect.client.orchestration import SyncPrefectClient
     from prefect.client.schemas.objects import WorkerStatus
 
@@ -88,7 +84,6 @@ def test_a_worker_that_went_away_does_not_count(lines, deployed, monkeypatch):
 
 
 def test_deployments_are_as_the_merchants(lines, deployed, tmp_path):
-    """An account that was never deployed and a schedule that was changed are named."""
     look = lines["Prefect's deployments"]
     (tmp_path / "retention.toml").write_text(WEEKLY + "schedule_deletes = true\n")
     with pytest.raises(ReconError, match=r"^housekeeping has another schedule"):
@@ -107,7 +102,6 @@ def test_deployments_are_as_the_merchants(lines, deployed, tmp_path):
 
 
 def test_a_server_of_another_version_is_told(lines, monkeypatch):
-    """A run that is recorded by one version and judged by another is nobody's wish."""
     from prefect.client.orchestration import SyncPrefectClient
 
     monkeypatch.setattr(SyncPrefectClient, "client_version", lambda _: "2.20.1")
@@ -117,7 +111,6 @@ def test_a_server_of_another_version_is_told(lines, monkeypatch):
 
 
 def test_a_night_that_will_not_start_by_itself_is_told(lines, deployed, night_of_100042001):
-    """Somebody paused its deployment, or switched its schedule off, on Prefect's pages."""
     look, night = lines["Prefect's deployments"], night_of_100042001
     deployed.pause_deployment(night.id)
     with pytest.raises(ReconError, match=f"^{night.name} is paused"):
@@ -132,7 +125,6 @@ def test_a_night_that_will_not_start_by_itself_is_told(lines, deployed, night_of
 
 
 def test_missing_automations_are_named_with_the_command(lines, monkeypatch):
-    """Which bells would not ring, and what makes them."""
     look = lines["Prefect's automations"]
     monkeypatch.setattr(prefect_health, "missing_automations", lambda _: ["recon: bell"])
     with pytest.raises(ReconError, match=r"recon: bell.*flows apply"):

@@ -66,7 +66,6 @@ def connected(port, name):
 @pytest.mark.flow
 @pytest.mark.postgresql
 def test_a_night_runs_while_prefect_keeps_its_state_on_postgresql(database, tmp_path, night):
-    """The server makes its tables there; run, tasks and artifacts of a night are in them."""
     url = f"postgresql+asyncpg://{OWNER}@127.0.0.1:{database}/prefect"
     variables = {"PREFECT_API_DATABASE_CONNECTION_URL": url}
     night.verdict = "BREAKS OPEN"

@@ -22,7 +22,6 @@ def sleeper():
 
 
 def test_a_server_that_ends_at_start_says_where_its_words_are(tmp_path):
-    """The sentence has the folder, the code, that nothing ran, and the log to read."""
     dead = subprocess.Popen([sys.executable, "-c", "raise SystemExit(3)"])
     dead.wait()
     server = PrefectServer(f"http://127.0.0.1:{module.free_port()}", tmp_path, dead)
@@ -32,7 +31,6 @@ def test_a_server_that_ends_at_start_says_where_its_words_are(tmp_path):
 
 
 def test_a_server_that_stays_silent_is_given_up(sleeper, tmp_path, monkeypatch):
-    """There is a limit to waiting."""
     monkeypatch.setattr(module, "STARTUP_TIMEOUT_SECONDS", 0)
     server = PrefectServer(f"http://127.0.0.1:{module.free_port()}", tmp_path, sleeper)
 
@@ -59,18 +57,15 @@ def echoing():
 
 
 def test_who_speaks_no_http_is_not_up_yet(echoing):
-    """Whoever waits for a server of ours looks again."""
     assert not module.answers(f"{echoing}/health")
 
 
 def test_the_doctor_says_of_who_speaks_no_http_that_they_do_not_answer(echoing):
-    """A sentence with the address, not a stack."""
     with pytest.raises(ReconError, match=rf"{echoing}/api does not answer"):
         open_doors(f"{echoing}/api", auth="")
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path):
-    """A file where the folder should be: one sentence, nothing started."""
     (tmp_path / "home").write_text("not a folder")
 
     with pytest.raises(OutputError, match=r"Prefect's folder .*home cannot be written"):
@@ -78,7 +73,6 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path):
 
 
 def test_state_stays_in_its_folder_and_nothing_is_told_to_others(tmp_path):
-    """Own database, own home, analytics off, two minutes to start."""
     variables = prefect_variables(tmp_path, api_url="http://127.0.0.1:4200/api")
 
     assert variables["PREFECT_HOME"] == str(tmp_path)

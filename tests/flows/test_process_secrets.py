@@ -284,7 +284,6 @@ def files_with(folder, *, secrets):
 
 
 def test_each_secret_is_where_it_must_be_and_nowhere_else(machine):
-    """In no command line; in the variables of its one program; in its file of mode 0600 alone."""
     ended = machine.night()
     assert "look again with `recon approve`" in machine.said()
     machine.walk.look()

@@ -23,7 +23,6 @@ def sleepers():
 
 
 def test_stop_ends_exactly_what_was_written_down(sleepers, tmp_path):
-    """A process with a reused number, and one that is not in the file, live on."""
     ours, other = sleepers
     entries = [
         {"name": "worker", "process": identity_of(ours.pid)},
@@ -40,7 +39,6 @@ def test_stop_ends_exactly_what_was_written_down(sleepers, tmp_path):
 
 
 def test_a_second_start_is_refused_while_the_first_runs(sleepers, tmp_path, capsys):
-    """Usage error with the way out; what runs is not touched."""
     entries = [{"name": "worker", "process": identity_of(sleepers[0].pid)}]
     (tmp_path / serve.PROCESSES).write_text(json.dumps(entries))
 
@@ -52,7 +50,6 @@ def test_a_second_start_is_refused_while_the_first_runs(sleepers, tmp_path, caps
 # The programs are meant to outlive their handles: ending goes by what was written down.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_start_that_fails_ends_what_it_started(tmp_path, monkeypatch, capsys):
-    """No half of it stays behind, and the sentence names the command and its log."""
     monkeypatch.setattr(serve, "RECON", (sys.executable, "-c", "raise SystemExit(7)"))
 
     assert serve.main(["start", "--dir", str(tmp_path), "--port", "0"]) == 1
@@ -66,7 +63,6 @@ def test_a_start_that_fails_ends_what_it_started(tmp_path, monkeypatch, capsys):
 
 
 def test_a_taken_port_is_named_before_anything_is_started(tmp_path, capsys):
-    """And the way out."""
     with socket.socket() as other:
         other.bind((serve.LOOPBACK, 0))
         other.listen()
@@ -81,7 +77,6 @@ def test_a_taken_port_is_named_before_anything_is_started(tmp_path, capsys):
 
 
 def test_variables_are_read_as_plain_lines(tmp_path):
-    """KEY=VALUE, no expansion; a value may hold an equals sign, a comment is none."""
     (tmp_path / "env").write_text("# demo\nRECON_A=one=two\n\nRECON_B=$HOME\n")
 
     assert serve.read_env(tmp_path / "env") == {"RECON_A": "one=two", "RECON_B": "$HOME"}

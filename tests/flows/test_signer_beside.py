@@ -100,7 +100,6 @@ pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptio
 
 
 def test_no_environment_holds_the_key_and_one_file_does(folder):
-    """On one user's machine: a private file, and no variable of worker or signer."""
     variables = started(folder)
     assert looked(folder, variables) == [str(folder / "signer" / "key")]
     assert (folder / "signer" / "key").stat().st_mode & 0o777 == 0o600
@@ -110,7 +109,6 @@ def test_no_environment_holds_the_key_and_one_file_does(folder):
 
 
 def test_another_users_worker_finds_no_key_at_all(folder):
-    """With two users: neither in a variable nor in a file, and the signer refuses what it asks."""
     if os.geteuid() != 0:
         pytest.skip("only root can start a program as another user")
     variables = started(folder)

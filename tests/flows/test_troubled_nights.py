@@ -163,7 +163,6 @@ def test_trouble_with_prefect_moves_no_money_twice(
     relay: Relay,
     name: str,
 ) -> None:
-    """Whatever Prefect says in the middle of a batch, each instruction takes effect once."""
     wanted = [one for one in merchant.payments("authorised") if one.currency == "EUR"][:3]
     merchant.drop(
         "orders.csv",

@@ -20,7 +20,6 @@ def answer():
 
 
 def test_the_page_says_rules_changes_money_and_digest():
-    """Who reads the form's page needs no workbook to see what it would mean."""
     page = page_of(answer(), workbook=Path("/r/what-if.xlsx"))
 
     assert "- tolerance.EUR.absolute_minor_units not set -> 7" in page
@@ -30,5 +29,4 @@ def test_the_page_says_rules_changes_money_and_digest():
 
 
 def test_the_form_is_never_repeated_by_itself():
-    """A form is somebody's question: asked once."""
     assert what_if.retries == 0

@@ -68,7 +68,6 @@ def test_every_line_that_needs_no_order_tells_this_gateway_from_the_sandbox(offi
 
 
 def test_dinar_of_two_decimals_are_seen_and_the_pasted_line_is_right(office):
-    """We would write three: the doctor's line makes us write what this gateway writes."""
     named = (office.payment("D-1", "KWD"), office.payment("Y-1", "JPY"))
 
     wrong = office.found(*named)["amounts of KWD"]
@@ -97,7 +96,6 @@ def test_its_own_statuses_are_to_be_mapped(office, state, code):
 
 
 def test_that_it_shows_no_refund_is_seen_and_the_pasted_line_says_so(office):
-    """A refunded payment stays 3000: the profile declares it, and the line says what follows."""
     named = office.payment("R-1", "EUR")
 
     hidden = office.found(refunded=(named,))["refunds"]
@@ -113,7 +111,6 @@ def test_that_it_shows_no_refund_is_seen_and_the_pasted_line_says_so(office):
 
 
 def test_a_gateway_that_answers_anybody_is_a_fault(office, monkeypatch):
-    """Where no signature is looked at, whoever knows the account's numbers reads it."""
     monkeypatch.setattr("tests.literal.gateway._verify", lambda *_: None)
 
     refusals = office.found()["refusals"]

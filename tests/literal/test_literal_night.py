@@ -165,7 +165,6 @@ def shop(tmp_path, sqlite_url):
 
 
 def test_a_night_moves_exactly_what_was_instructed(shop):
-    """Captures, a release, a cancel and a refund take effect once, in this night and the next."""
     shop.drop(
         "orders-2026-11-20.csv",
         shop.order(1, state="authorised", status="paid", action="capture", amount="10.00"),
@@ -191,7 +190,6 @@ def test_a_night_moves_exactly_what_was_instructed(shop):
 
 
 def test_a_key_that_nobody_knows_is_not_found(shop):
-    """Orders without a payment are breaks; the order of the ledger is asked about, too."""
     cells = (MERCHANT, ACCOUNT, "W-9", "EUR", "10.00", "paid", "2026-11-18T10:00:00Z", "")
     shop.drop("orders-2026-11-20.csv", ",".join((*cells, "", "", "", "", "")))
     assert shop.night("2026-11-20") is Verdict.BREAKS_OPEN
@@ -200,7 +198,6 @@ def test_a_key_that_nobody_knows_is_not_found(shop):
 
 
 def test_what_a_query_shows_and_nobody_can_use_is_told(shop):
-    """A payment that was not asked for, and a date that is none, stand in the step's sentence."""
     shop.drop("orders-2026-11-20.csv", shop.order(1, state="paid", status="paid"))
     shop.gateway.payments["T1"].at = "20261320100000"
     stranger = dict.fromkeys(QUERY_ROW, "") | {"order_no": "X-99", "transaction_id": "T99"}
@@ -215,7 +212,6 @@ def test_what_a_query_shows_and_nobody_can_use_is_told(shop):
 
 @pytest.mark.parametrize("zone", ["UTC", "America/New_York", "Asia/Tokyo"])
 def test_a_payment_dated_at_the_end_of_all_days_hides_nothing(shop, *, zone):
-    """Without an order it is a break at once; its capture waits, and the night comes to its end."""
     rules = shop.folder / "config" / "rules.toml"
     declared = rules.read_text().replace("[gateway]", f"[gateway]\ntimezone = '{zone}'")
     rules.write_text(f"{declared}[calendar]\ntimezone = '{zone}'\n")
@@ -276,7 +272,6 @@ def test_a_doubt_that_only_the_portal_ends_names_what_to_look_up_there(shop):
 
 
 def test_a_payout_of_which_other_money_left_is_in_doubt(shop):
-    """A record whose figures are not what was instructed confirms nothing and is named."""
     shop.gateway.figures = {"amount_payer_pays": 9_999_999.0}
     shop.instruct(
         "instructions-1.csv", {"kind": "payout", "request_id": "PO-1", "amount": "250.00", **PAYEE}
@@ -320,7 +315,6 @@ def test_a_refused_end_of_a_subscription_is_open_until_it_ends(shop):
 
 
 def test_a_refused_end_is_over_when_two_people_saw_it_ended_elsewhere(shop):
-    """One says so: it is a case. The second agrees: no break is left, nothing is sent again."""
     shop.now += timedelta(days=3)
     shop.drop("orders-2026-11-23.csv", shop.order(5, state="paid", status="paid"))
     shop.instruct("instructions-1.csv", END | {"request_id": "E-1"})

@@ -59,7 +59,6 @@ def running():
 
 @pytest.fixture
 def gateway(running):
-    """The gateway's own side, empty."""
     _, found = running
     found.__dict__.update({k: v for k, v in Gateway().__dict__.items() if k != "lock"})
     return found
@@ -89,7 +88,6 @@ ROWS: dict[str, tuple[str, Any, dict[str, Any]]] = {
 
 @pytest.mark.parametrize("operation", ROWS)
 def test_a_batch_is_done_and_verified(client, gateway, operation):
-    """The fields of 4.4 to 4.7 out, those of the reply in, without a finding."""
     state, row, more = ROWS[operation]
     payment = gateway.seed(paid_by_card(state=state))
     sent = row(transaction_id="T1", order_no=payment.order_no, currency="EUR", amount=TEN, **more)
@@ -103,7 +101,6 @@ def test_a_batch_is_done_and_verified(client, gateway, operation):
 
 @pytest.mark.parametrize("operation", ROWS)
 def test_a_row_that_is_refused_has_failed(client, gateway, operation):
-    """A transaction that is not in the state for it: failed with code and text, no effect."""
     _, row, more = ROWS[operation]
     gateway.seed(paid_by_card(state="cancelled"))
     sent = row(transaction_id="T1", order_no="web", currency="EUR", amount=TEN, **more)
@@ -113,7 +110,6 @@ def test_a_row_that_is_refused_has_failed(client, gateway, operation):
 
 
 def test_a_released_payment_is_captured(client, gateway):
-    """Review, then capture, of the same payment."""
     gateway.seed(paid_by_card(state="in_review"))
     same: dict[str, Any] = {"transaction_id": "T1", "order_no": "web", "currency": "EUR"}
     client.move("review", [ReviewRow(**same, amount=TEN, review_flag="1")])
@@ -138,7 +134,6 @@ def test_each_refund_of_a_payment_has_its_own_number(client, gateway):
 
 
 def test_a_query_answers_every_key(client, gateway):
-    """Rows of nine fields for what is known and what is not; no signature, and no finding."""
     gateway.seed(paid_by_card("JPY", "1000.00"))
     answers = client.ask(order_nos=["web", "nobody"])
     assert [(one.key, one.amount, one.payment_status) for one in answers.found] == [
@@ -148,7 +143,6 @@ def test_a_query_answers_every_key(client, gateway):
 
 
 def test_a_card_payment_is_authorised(client, gateway):
-    """Signed XML with the elements of 2.6, whose signature the client checks."""
     reply = client.pay(
         card_payment(first_name="Ann\N{NO-BREAK SPACE}Mary", checkout_time=1790000000)
     )
@@ -173,13 +167,11 @@ def test_invalid_input_of_another_method_is_a_refusal(client):
 
 
 def test_an_account_that_is_not_there_is_a_refusal_of_another_method(client):
-    """HTTP 404 of 4.2 is documented, too."""
     reply = client.but(account_id="100042009").pay(apm_payment())
     assert (reply.outcome, reply.http_status) == (ReplyOutcome.REJECTED, 404)
 
 
 def test_the_hosted_page_is_read(client, gateway):
-    """The form of 4.3: its own inputs, those of the request, and all aliases."""
     item = {"basic_item_data": {"name": "Tea", "price": {"amount_usd": Decimal("2.50")}}}
     reply = client.pay(hosted_payment(cart_items=[item], checkout_time=1790000000))
     asked = {name for name, _ in parse_qsl(gateway.asked[-1][1].decode(), keep_blank_values=True)}
@@ -189,7 +181,6 @@ def test_the_hosted_page_is_read(client, gateway):
 
 
 def test_the_hosted_page_has_the_inputs_that_the_sandbox_reads_in_the_document():
-    """Two readings of 4.3 that share no code name the same inputs."""
     assert set(HOSTED_ALIASES) == {*INPUTS["aliases"], "source_request_ip"}
     assert set(HOSTED_FIXED) == {"gbc_id", *INPUTS["fixed"]}
 
@@ -208,7 +199,6 @@ def test_a_subscription_of_any_name_ends(client, gateway, name):
 
 
 def test_a_payout_is_done(client, gateway):
-    """Amounts as numbers, the record without `notify_url` and `bank_code`."""
     reply = client.move("payout", [payout_row(payment_date="2026-11-20")])
     (row,) = reply.rows
     assert (row.outcome, reply.signature) == (ReplyOutcome.DONE, SignatureState.VALID)
@@ -225,7 +215,6 @@ def test_a_payout_is_done(client, gateway):
     ],
 )
 def test_a_payout_from_another_currency_is_done(client, gateway, changes, pays):
-    """With and without a source amount, the fee in the currency of whoever bears it."""
     reply = client.move("payout", [payout_row(source_currency="USD", **changes)])
     (row,) = reply.rows
     assert (row.outcome, reply.findings) == (ReplyOutcome.DONE, ())
@@ -257,12 +246,10 @@ def test_the_record_of_a_payout_has_every_field_of_its_table(client):
     ],
 )
 def test_the_client_has_every_field_of_a_nested_table_and_no_other(sends, table):
-    """What it could send beyond the table this gateway refuses; what it lacks nobody can send."""
     assert fields_of(sends) == fields_in(table)
 
 
 def test_the_client_has_every_field_of_a_payout(client):
-    """The account and the signature come by themselves."""
     of_themselves = {"merchant_id", "account_id", "encryption_data"}
     assert set(PayoutRow.model_fields) | of_themselves == set(PAYOUT_FIELDS)
     assert set(client.account.interface.profile.batch["payout"].row_fields) | of_themselves == set(

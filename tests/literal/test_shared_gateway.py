@@ -80,7 +80,6 @@ def refunded_again_on_error(shared, number):
 
 
 def test_eight_threads_share_it_and_each_refund_takes_effect_once(gateway):
-    """Also for callers that try again on an exception: there is none, and no effect is doubled."""
     base_url, truth = gateway
     together = threading.Barrier(THREADS)
 
@@ -99,7 +98,6 @@ def test_eight_threads_share_it_and_each_refund_takes_effect_once(gateway):
 
 
 def test_it_works_inside_a_running_loop(gateway):
-    """As in a notebook, whose cells run in a loop."""
     base_url, truth = gateway
 
     async def cell():
@@ -133,7 +131,6 @@ def test_a_call_from_within_a_call_is_refused_before_anything_is_prepared(gatewa
 
 
 def test_closing_lets_calls_under_way_end_and_refuses_new_ones(gateway):
-    """Who waits for a reply gets it; a second close does nothing."""
     base_url, truth = gateway
     shared = Gateway(place_of(base_url))
     with truth.lock, ThreadPoolExecutor(2) as threads:  # the gateway answers nobody meanwhile

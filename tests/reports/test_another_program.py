@@ -21,7 +21,6 @@ FEW_DOTS_PER_INCH = 50
 
 
 def test_pages_are_whole(workbook, tmp_path):
-    """Page one is one page; no cell is too narrow; each sheet has pictures."""
     (pdf,) = convert([workbook], kind="pdf", folder=tmp_path)
     pictures = pictures_of(pdf, folder=tmp_path, dots_per_inch=FEW_DOTS_PER_INCH)
     texts = page_texts(pdf)
@@ -33,7 +32,6 @@ def test_pages_are_whole(workbook, tmp_path):
 
 
 def test_a_workbook_that_another_program_saved_is_still_read(workbook, tmp_path):
-    """Answers survive its save, each row fits its seal, and no cell says something else."""
     book: Any = openpyxl.load_workbook(workbook)
     sheet = book["Breaks"]
     columns = {cell.value: cell.column for cell in sheet[4]}

@@ -40,7 +40,6 @@ SUM = "Sum EUR 2026-11"
 
 @pytest.fixture(scope="module")
 def month(tmp_path_factory):
-    """A month made from the truth, with a night that did not run."""
     truth = MonthTruth(date(2026, 11, 1), 9, per_day=2)
     nights = nights_of(truth, tmp_path_factory.mktemp("month"), every=7)
     frame = MonthFrame(
@@ -80,7 +79,6 @@ def close_of(month):
 
 
 def test_a_close_is_the_statement_with_verdict_journals_and_breaks(month, tmp_path):
-    """What blocks it stands on page one with owner and way; every journal and break has a row."""
     path = written_close(close_of(month), tmp_path / "close.xlsx")
     book = openpyxl.load_workbook(path, data_only=True)
     first = [[cell.value for cell in row] for row in book["Close"].iter_rows()]
@@ -106,7 +104,6 @@ def test_a_close_is_the_statement_with_verdict_journals_and_breaks(month, tmp_pa
 
 
 def test_the_parts_of_a_journal_stand_together_day_by_day(month):
-    """Whoever reads a journal of two months sees each of its days balance by itself."""
     lines = month.statement.journals
     runs = lines[["journal_id", "date"]].ne(lines[["journal_id", "date"]].shift()).any(axis=1)
 
@@ -149,7 +146,6 @@ DECIMALS = {"EUR": 2, "JPY": 0, "KWD": 3}
 
 
 def test_the_sheets_say_what_the_statement_says(month, tmp_path):
-    """All lists are whole; page one has the verdict and what is wrong; no check is red."""
     path = written(month, tmp_path / "statement.xlsx")
     book = openpyxl.load_workbook(path, data_only=True)
     first = [[cell.value for cell in row] for row in book["Statement"].iter_rows()]
@@ -166,7 +162,6 @@ def test_the_sheets_say_what_the_statement_says(month, tmp_path):
 
 
 def rows_of_sheet(path, title):
-    """What stands on a sheet, row by row."""
     sheet = openpyxl.load_workbook(path, data_only=True)[title]
     return [[cell.value for cell in row] for row in sheet.iter_rows()]
 
@@ -183,7 +178,6 @@ LISTS = {
 def test_of_too_many_rows_a_sheet_has_sums_the_first_ones_and_the_file(
     month, tmp_path, monkeypatch, title
 ):
-    """The sums are those of every row of the whole sheet, and its files lie there as it says."""
     by, amount, names = LISTS[title]
     header, *every = rows_of_sheet(written(month, tmp_path / "whole.xlsx"), title)[TOP - 1 :]
     sums: dict[tuple[Any, ...], tuple[int, Decimal]] = {}
@@ -216,7 +210,6 @@ def test_of_too_many_rows_a_sheet_has_sums_the_first_ones_and_the_file(
 def test_of_too_many_differences_those_that_no_night_shows_stand_first(
     month, tmp_path, monkeypatch
 ):
-    """What makes the month NOT PROVEN is not left to the file alone."""
     ledger = month.statement.ledger
     tampered = ledger["what"].eq("open").to_numpy().nonzero()[0][-1]
     ledger = ledger.assign(shown=ledger["shown"].where(ledger.index != tampered, 1))
@@ -231,7 +224,6 @@ def test_of_too_many_differences_those_that_no_night_shows_stand_first(
 
 
 def test_the_script_runs_by_itself(month):
-    """The SQL beside the workbook needs nothing but the folders and DuckDB."""
     import duckdb
 
     with duckdb.connect() as connection:

@@ -24,7 +24,6 @@ def opened(content):
 
 
 def cells_of(workbook):
-    """Every cell that holds something."""
     for sheet in workbook.worksheets:
         for row in sheet.iter_rows():
             yield from (cell for cell in row if cell.value is not None)
@@ -32,12 +31,10 @@ def cells_of(workbook):
 
 @pytest.fixture
 def content(night_workbook):
-    """The example night as a file."""
     return night_workbook
 
 
 def test_sheets_stand_in_their_order_and_the_run_sheet_is_hidden(content):
-    """Finance finds the same nine sheets every night."""
     workbook = opened(content)
 
     assert tuple(workbook.sheetnames) == SHEETS
@@ -46,12 +43,10 @@ def test_sheets_stand_in_their_order_and_the_run_sheet_is_hidden(content):
 
 
 def test_same_figures_give_same_bytes(figures):
-    """A night can be rebuilt, to the byte."""
     assert content_of(figures) == content_of(figures)
 
 
 def test_no_part_of_the_package_carries_the_time_of_writing(content):
-    """Only the run's own instant stands in the file."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         dates = {part.date_time for part in archive.infolist()}
         core = archive.read("docProps/core.xml").decode()
@@ -61,7 +56,6 @@ def test_no_part_of_the_package_carries_the_time_of_writing(content):
 
 
 def test_foreign_text_is_never_a_formula_nor_an_error(content):
-    """Text of a merchant stays text, also when somebody edits the cell."""
     workbook = opened(content)
     texts = [cell for cell in cells_of(workbook) if cell.value in {EVIL, "=1+1", "-1+1", "=9"}]
 
@@ -73,7 +67,6 @@ def test_foreign_text_is_never_a_formula_nor_an_error(content):
 
 
 def test_a_total_is_what_its_column_adds_up_to(content):
-    """Below each list that has one: added up by another library, over the rows as they stand."""
     sums = {
         ("Assurance", "Rows read", "Kind"): (
             "All",
@@ -92,14 +85,12 @@ def test_a_total_is_what_its_column_adds_up_to(content):
 
 
 def test_unprintable_characters_are_replaced_and_counted(content):
-    """One bad note neither kills the night nor passes unseen."""
     assert "\ufffd\ufffdبسم 🙂 漢字" in words_on(content, "Breaks")
     counted = [text for text in words_on(content, "Assurance") if "unprintable" in text]
     assert counted == ["2 unprintable characters of foreign text were shown as \ufffd."]
 
 
 def test_an_amount_beyond_fifteen_digits_is_text_and_exact(build):
-    """What a sheet would round is written as text, its totals too."""
     night = build()
     breaks = night.breaks.copy()
     first = breaks["break_id"] == f"{1:016x}"
@@ -110,7 +101,6 @@ def test_an_amount_beyond_fifteen_digits_is_text_and_exact(build):
 
 
 def test_a_night_without_a_ledger_says_so_and_never_zero(build):
-    """Not covered is not the same as nothing."""
     content = content_of(build(ledger_covered=False, verdict=Verdict.INCOMPLETE))
     sides = {row["What each side says"] for row in list_on(content, "Breaks", "Key", "Owner")}
     assert all("ledger not covered" in said and "− ledger" not in said for said in sides)  # noqa: RUF001 - a minus
@@ -124,7 +114,6 @@ def test_a_night_without_a_ledger_says_so_and_never_zero(build):
 
 
 def test_doubt_without_a_named_person_is_not_called_calm(build):
-    """A missing list of people does not turn a doubt into good news."""
     labels = words_on(content_of(build(attention=())), "Summary")
 
     assert "Instructions are in doubt: see the sheet Instructions." in labels
@@ -142,7 +131,6 @@ def test_the_verdict_is_never_better_than_the_sheets(build):
 
 
 def test_a_failed_proof_shows_on_page_one(build):
-    """One control total that does not tie is enough."""
     night = build()
     broken = replace(night.control_totals[0], left=61)
     content = content_of(replace(night, control_totals=(broken,)))
@@ -181,7 +169,6 @@ def test_only_the_answers_can_be_written(content):
 
 
 def test_an_empty_night_is_a_whole_workbook(build):
-    """Nothing to show is shown as nothing, with every sheet in place."""
     night = build()
     none = {
         name: getattr(night, name).iloc[:0]
@@ -222,7 +209,6 @@ def test_an_empty_night_is_a_whole_workbook(build):
     ],
 )
 def test_the_share_of_what_is_due_is_rounded_down(build, matched, broken, labels):
-    """What waits is not due; and nothing reads as all that is not all."""
     night = build()
     gateway = night.sides[night.sides["source"].eq("gateway")].iloc[[0]]
     counts = {"MATCHED": matched, "BREAK": broken, "PENDING": 50}
@@ -239,7 +225,6 @@ def page_one_sentence(figures):
 
 
 def test_a_shared_cause_is_told_once_on_page_one(content):
-    """Breaks with one cause are one line of page one, with their number."""
     told = [label for label in words_on(content, "Summary") if "orders-2.csv" in label]
 
     assert told == [
@@ -248,7 +233,6 @@ def test_a_shared_cause_is_told_once_on_page_one(content):
 
 
 def test_instants_stand_in_the_reports_zone(content):
-    """01:05 UTC is 02:05 in Copenhagen, and the sheet says which zone."""
     instants = [
         cell.value
         for row in opened(content)["Instructions"].iter_rows()
@@ -261,7 +245,6 @@ def test_instants_stand_in_the_reports_zone(content):
 
 
 def test_an_equal_workbook_is_left_as_it_is(figures, tmp_path):
-    """Writing twice gives one file."""
     first = write_workbook(figures, tmp_path / "night.xlsx")
     second = write_workbook(figures, tmp_path / "night.xlsx")
 
@@ -270,7 +253,6 @@ def test_an_equal_workbook_is_left_as_it_is(figures, tmp_path):
 
 
 def test_another_workbook_is_never_overwritten(figures, tmp_path):
-    """What finance has signed or answered in stays; the new one is version 2, then 3."""
     wanted = tmp_path / "night.xlsx"
     wanted.write_bytes(b"signed")
     later = replace(figures, generated_at=datetime(2026, 11, 22, tzinfo=UTC))
@@ -281,7 +263,6 @@ def test_another_workbook_is_never_overwritten(figures, tmp_path):
 
 
 def test_rows_that_a_layout_leaves_out_are_named_by_its_rule(figures):
-    """Beside their number stands which rule left out how many of which file."""
     first, *others = figures.files
     skipped = replace(first, skipped_by="Type = Subtotal: 2; Line is not 1: 3")
     lines = words_on(content_of(replace(figures, files=(skipped, *others))), "Assurance")

@@ -22,7 +22,6 @@ def little_memory(monkeypatch):
 
 
 def test_what_is_no_workbook_is_refused_in_the_readers_words(tmp_path):
-    """By each way in, as without a door."""
     path = tmp_path / "signed.xlsx"
     path.write_text("hello")
     with pytest.raises(SourceUnreadableError, match=r"signed\.xlsx"):
@@ -34,7 +33,6 @@ def test_what_is_no_workbook_is_refused_in_the_readers_words(tmp_path):
 
 @pytest.mark.usefixtures("little_memory")
 def test_a_workbook_that_breaks_its_reader_is_refused_by_name(tmp_path):
-    """The command says so and ends in order."""
     path = tmp_path / "signed.xlsx"
     path.write_bytes(b"hello" * MIB)
     with pytest.raises(ReaderBrokenError, match=BROKEN):

@@ -65,7 +65,6 @@ def _authorised(fields: dict[str, Any]) -> bytes:
 
 
 def _hosted(fields: dict[str, Any]) -> bytes:
-    """The page that posts the form on."""
     inputs = {
         **fields,
         "merNo": fields["merchant_id"],
@@ -81,14 +80,12 @@ def _hosted(fields: dict[str, Any]) -> bytes:
 
 
 def _paid_out(fields: dict[str, Any]) -> bytes:
-    """The record of a payout, with what was sent in words as well."""
     record = {"status": "COMPLETED", "transaction_id": "P1", "fee_amount": 5, "fee_currency": "EUR"}
     quoted = {"failure_reason": json.dumps(fields.get("beneficiary", {})), "failure_type": ""}
     return json.dumps({**fields, **record, **quoted}).encode()
 
 
 def _ended(fields: dict[str, Any]) -> bytes:
-    """The subscription is Inactived."""
     return json.dumps({**fields, "cancel_status": "1", "error_message": ""}).encode()
 
 

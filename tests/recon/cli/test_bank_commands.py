@@ -22,7 +22,6 @@ def check(*files):
 
 
 def test_statements_tell_what_they_prove(tmp_path, capsys):
-    """Opening, movements and closing of each, the days that are covered, no account in full."""
     (tmp_path / "a.xml").write_text(camt(ROUTINE + entry("250.50")))
     assert check("a.xml") == 0
     shown = capsys.readouterr().out
@@ -32,7 +31,6 @@ def test_statements_tell_what_they_prove(tmp_path, capsys):
 
 
 def test_a_gap_and_a_refused_file_are_told(tmp_path, capsys):
-    """One file is refused with its figures, another leaves a gap, the first one counts."""
     (tmp_path / "a.xml").write_text(camt(ROUTINE + entry("250.50")))
     (tmp_path / "b.sta").write_text(MT940.replace("CR250,50", "CR250,49"))
     later = NEXT + balance("OPBD", "1.00") + balance("CLBD", "1.00")
@@ -46,7 +44,6 @@ def test_a_gap_and_a_refused_file_are_told(tmp_path, capsys):
 
 
 def test_nothing_of_other_people_is_shown(tmp_path, capsys):
-    """Names and words of entries are read for their references only."""
     inner = "<AddtlNtryInf>CANARY-TEXT</AddtlNtryInf>"
     (tmp_path / "a.xml").write_text(camt(ROUTINE + entry("250.51", inner=inner)))
     (tmp_path / "b.sta").write_text(MT940.replace("Gateway", "CANARY-NAME"))

@@ -54,7 +54,6 @@ def raise_in_a_command(monkeypatch, error):
 
 
 def test_help_imports_nothing_heavy():
-    """`recon --help` answers at once because no command's weight is imported for it."""
     code = (
         "import sys; from recon.cli import main; code = main(['--help']); "
         f"print(code, sorted(set(sys.modules) & {HEAVY!r}))"
@@ -69,7 +68,6 @@ def test_help_imports_nothing_heavy():
 
 
 def test_plain_files_load_no_database(tmp_path):
-    """`recon reconcile` is quick on a hundred rows: it imports what plain files need, no more."""
     (tmp_path / "orders.csv").write_text(
         "merchant_id,account_id,order_no,currency,amount,status,ordered_at\n"
         "M1,1,A319,EUR,5451.18,paid,2026-10-01T12:00:00Z\n"
@@ -111,7 +109,6 @@ def test_plain_files_load_no_database(tmp_path):
     ],
 )
 def test_wrong_usage_ends_with_2(words, told, capsys):
-    """What cannot be meant is refused with the words that are wrong, and exit code 2."""
     code = cli.main(words)
 
     out, err = capsys.readouterr()
@@ -122,14 +119,12 @@ def test_wrong_usage_ends_with_2(words, told, capsys):
 
 @pytest.mark.parametrize("words", [NIGHT, ("status",), ("verify",), ("workbook", "x")])
 def test_missing_configuration_is_one_sentence(words, capsys):
-    """Without variables a command names the first that is missing, and ends with 2."""
     assert cli.main(words) == 2
     (told,) = capsys.readouterr().err.splitlines()
     assert "RECON_DATABASE_URL is not set" in told
 
 
 def test_the_process_ends_with_the_code_and_a_sentence():
-    """What `main` gives is what the shell gets, and stdout stays clean."""
     ended = recon(*NIGHT)
 
     assert ended.returncode == 2
@@ -139,7 +134,6 @@ def test_the_process_ends_with_the_code_and_a_sentence():
 
 
 def test_a_date_that_is_none_is_refused(capsys):
-    """The business date is looked at before anything is opened."""
     code = cli.main([*NIGHT[:-1], "20.11.2026"])
 
     told = capsys.readouterr().err
@@ -149,7 +143,6 @@ def test_a_date_that_is_none_is_refused(capsys):
 
 
 def test_doctor_lists_what_is_missing(capsys):
-    """`recon doctor` names every missing variable, and ends with 2."""
     code = cli.main(["doctor"])
 
     told = capsys.readouterr().out
@@ -159,7 +152,6 @@ def test_doctor_lists_what_is_missing(capsys):
 
 
 def test_the_database_is_made_and_made_again(tmp_path, capsys):
-    """`recon db upgrade` may be repeated; without a folder it says which one to create."""
     url = f"sqlite:///{tmp_path}/recon.sqlite"
 
     assert cli.main(["db", "upgrade", "--url", url]) == 0
@@ -183,7 +175,6 @@ def test_the_database_is_made_and_made_again(tmp_path, capsys):
     ],
 )
 def test_errors_of_ours_are_one_sentence_with_their_code(error, code, monkeypatch, capsys):
-    """A ReconError speaks for itself and brings its exit code."""
     raise_in_a_command(monkeypatch, error)
 
     ended = cli.main(["status"])
@@ -194,7 +185,6 @@ def test_errors_of_ours_are_one_sentence_with_their_code(error, code, monkeypatc
 
 
 def test_an_unexpected_error_leaves_its_text_in_a_file(monkeypatch, capsys, tmp_path):
-    """A bug is one sentence on the terminal; its full text lies where only this user reads it."""
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
     raise_in_a_command(monkeypatch, ZeroDivisionError("card 4111111111111111"))
@@ -212,7 +202,6 @@ def test_an_unexpected_error_leaves_its_text_in_a_file(monkeypatch, capsys, tmp_
 
 
 def test_debug_shows_the_full_text(monkeypatch, capsys):
-    """--debug may stand anywhere on the line."""
     raise_in_a_command(monkeypatch, ZeroDivisionError("here"))
 
     assert cli.main(["status", "--debug"]) == 1
@@ -220,7 +209,6 @@ def test_debug_shows_the_full_text(monkeypatch, capsys):
 
 
 def test_an_interrupt_says_what_was_kept(monkeypatch, capsys):
-    """Ctrl-C ends with the code shells know, and with the promise about money."""
     raise_in_a_command(monkeypatch, KeyboardInterrupt())
 
     assert cli.main(["status"]) == 130
@@ -240,7 +228,6 @@ PLUGIN = Plugin()
 
 
 def test_no_package_beside_sees_what_is_checked(tmp_path):
-    """A plugin of pydantic is loaded by none of the processes of a command."""
     spy, out = tmp_path / "spy-1.0.dist-info", tmp_path / "out"
     spy.mkdir()
     (spy / "METADATA").write_text("Metadata-Version: 2.1\nName: spy\nVersion: 1.0\n")
@@ -263,7 +250,6 @@ def test_no_package_beside_sees_what_is_checked(tmp_path):
 
 @pytest.mark.parametrize("folder", SENTENCES)
 def test_what_sentences_and_documents_tell_people_to_type_is_there(folder):
-    """Each command that a message or a page names, with each of its options."""
     options = {
         words: {name for one in command.params for name in (*one.opts, *one.secondary_opts)}
         for words, command in commands()

@@ -48,7 +48,6 @@ def files_in(folder):
 
 
 def test_prepare_leaves_everything_a_night_needs(tmp_path, capsys):
-    """The contract's files stand under the folder, and their settings load."""
     code = prepare(tmp_path / "d", "--orders", "40")
 
     variables = variables_in(tmp_path / "d")
@@ -94,7 +93,6 @@ def test_the_demo_is_a_whole_night_without_prefect_and_says_what_to_look_at(demo
 
 @pytest.mark.xdist_group(DEMO_OF_60)
 def test_breaks_and_close_set_thousands_apart_for_people_alone(demo_of_60, monkeypatch, capsys):
-    """The same amounts, plain in JSON; of the demo some are above a thousand."""
     for name, value in variables_in(demo_of_60.folder).items():
         monkeypatch.setenv(name, value)
 
@@ -115,7 +113,6 @@ def test_breaks_and_close_set_thousands_apart_for_people_alone(demo_of_60, monke
 
 
 def test_preparing_again_changes_no_file_but_the_databases(tmp_path):
-    """The same command continues on the same folder, with the same port where it is free."""
     prepare(tmp_path, "--orders", "40")
     first = files_in(tmp_path)
 
@@ -129,7 +126,6 @@ def test_preparing_again_changes_no_file_but_the_databases(tmp_path):
 
 
 def test_fresh_takes_away_only_what_the_demo_made(tmp_path):
-    """Somebody's own files in the folder stay, everything of the demo goes."""
     prepare(tmp_path, "--orders", "40")
     mine = [tmp_path / "notes.txt", tmp_path / "inbox/mine.csv", tmp_path / "config/mine.toml"]
     for path in mine:
@@ -153,7 +149,6 @@ def test_fresh_takes_away_only_what_the_demo_made(tmp_path):
 
 @pytest.mark.parametrize("words", [("--orders", "41"), ("--seed", "8")])
 def test_another_size_on_the_same_folder_is_refused(words, tmp_path, capsys):
-    """A folder holds one demo; the sentence says how to go on."""
     prepare(tmp_path, "--orders", "40", "--seed", "7")
 
     assert prepare(tmp_path, *words) == 2
@@ -161,7 +156,6 @@ def test_another_size_on_the_same_folder_is_refused(words, tmp_path, capsys):
 
 
 def test_a_folder_of_somebody_else_is_left_alone(tmp_path):
-    """A folder with a database that no demo made is refused, also by --fresh."""
     (tmp_path / "recon.sqlite").write_text("production")
 
     assert prepare(tmp_path) == 2
@@ -170,7 +164,6 @@ def test_a_folder_of_somebody_else_is_left_alone(tmp_path):
 
 
 def test_a_prepare_that_was_killed_is_done_again(tmp_path):
-    """Until all of the sample is written, the folder does not count as prepared."""
     prepare(tmp_path, "--orders", "40")
     whole = (tmp_path / "answer-key.json").read_bytes()
     remember(DemoFolder(tmp_path), DemoMemory(40, 42, prepared=False))
@@ -189,7 +182,6 @@ def test_a_prepare_that_was_killed_is_done_again(tmp_path):
     ],
 )
 def test_what_another_version_left_is_begun_anew_by_fresh(tmp_path, database, statement, capsys):
-    """Whoever tries the demo again after a change of its tables reads which option helps."""
     prepare(tmp_path, "--orders", "40")
     with closing(sqlite3.connect(tmp_path / database)) as connection:
         connection.executescript(statement)
@@ -209,7 +201,6 @@ def sandbox_beside(folder, *, port):
 
 
 def test_a_sandbox_that_runs_beside_is_used(tmp_path):
-    """The demo does not start a second one over the same state, nor wipe the ground under it."""
     place = folder_at(tmp_path)
     with prepared(place, FEW) as ready:
         port = ready.port
@@ -223,7 +214,6 @@ def test_a_sandbox_that_runs_beside_is_used(tmp_path):
 
 
 def test_a_port_that_is_taken_is_left_to_its_owner(tmp_path):
-    """Somebody else at the remembered port: the demo takes another one and writes it down."""
     place = folder_at(tmp_path)
     with (
         serving(SandboxOptions(seed=1, orders=10)) as stranger,

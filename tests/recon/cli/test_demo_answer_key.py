@@ -53,7 +53,6 @@ class Night:
     results: Path
 
     def rows(self, name):
-        """The rows of one table of the results."""
         table = pd.read_parquet(self.results / f"{name}.parquet")
         table = table.assign(**{each: table[each].fillna(0) for each in NO_LEG & {*table.columns}})
         rows: list[dict[str, Any]] = table.to_dict("records")
@@ -123,7 +122,6 @@ def groups_of_key(key):
 
 
 def test_every_order_of_the_key_is_the_break_it_says_and_no_other_is(night):
-    """Code and effects of each; a finding that nobody planted is red."""
     legs, planted = night.legs(), orders_of_key(night.key)
     found = {
         row["order_no"]: (row["code"], legs.get(row["break_id"], frozenset()))
@@ -140,7 +138,6 @@ def test_every_order_of_the_key_is_the_break_it_says_and_no_other_is(night):
 
 
 def test_every_group_of_books_and_banks_is_the_break_it_says_and_no_other_is(night):
-    """Code and both effects of each, live as in plain files."""
     found = Counter(
         (row["code"], int(row["effect_ledger"]), int(row["effect_bank"]))
         for row in night.rows("breaks")
@@ -150,7 +147,6 @@ def test_every_group_of_books_and_banks_is_the_break_it_says_and_no_other_is(nig
 
 
 def test_every_code_of_books_and_banks_is_planted_or_not_shown(night, request):
-    """What rules.md names of settlement, fees, reserves and banks stands in the demo's key."""
     planted = {code for code, *_ in groups_of_key(night.key)}
     assert planted & {*night.key["not_shown"]} == set()
     if request.node.callspec.params["night"] == DEMO:
@@ -158,7 +154,6 @@ def test_every_code_of_books_and_banks_is_planted_or_not_shown(night, request):
 
 
 def test_every_row_is_accounted_for(night):
-    """No control total fails, and each row that was spoilt is a reject in its place."""
     totals = pd.read_parquet(night.results.parent / "proof" / "totals.parquet")
     rejects = pd.read_parquet(night.results.parent / "inputs" / "rejects.parquet")
     places = {*zip(rejects["source"], rejects["line"], rejects["column"], strict=True)}
@@ -169,7 +164,6 @@ def test_every_row_is_accounted_for(night):
 
 
 def test_what_waits_and_what_nobody_can_judge_is_what_the_key_says(night):
-    """Unverified sets one for one with their reasons; what waits and every flag stands there."""
     own = [each for each in night.key["unverified"] if each["account_id"] == ACCOUNT.account_id]
     found = Counter((row["order_no"], row["reason"]) for row in night.rows("unverified"))
     flags = {row["order_no"]: row["flags"].split(";") for row in night.rows("matches")}
@@ -184,7 +178,6 @@ def test_what_waits_and_what_nobody_can_judge_is_what_the_key_says(night):
 
 
 def test_every_flag_of_a_bank_stands_at_its_pay_out(night):
-    """Joined, exchanged, charged, by amount, repaid: in the list of payouts."""
     flags = {row["batch_id"]: row["flags"].split(";") for row in night.rows("paid")}
     keys = {f"{each['batch_id']}": each["flag"] for each in night.key["bank"]["matched_with_flag"]}
     assert {batch: flag for batch, flag in keys.items() if flag not in flags[batch]} == {}

@@ -25,7 +25,6 @@ NIGHT = time(2, 30)
 
 
 def prepared_demo(folder):
-    """A demo of few orders, prepared for its first night."""
     assert cli.main(["demo", "--dir", str(folder), "--orders", "40", "--prepare-only"]) == 0
     return DemoFolder(folder)
 
@@ -37,7 +36,6 @@ def its_time(demo, *, at):
 
 
 def test_each_day_that_closed_is_delivered_once_and_its_night_compares_it(tmp_path):
-    """Nothing before its close; where nobody looked for some days, all of them."""
     demo = prepared_demo(tmp_path / "d")
     memory = recall(demo)
     assert memory is not None
@@ -73,7 +71,6 @@ def test_the_night_of_a_delivered_day_compares_its_files(tmp_path):
 
 
 def test_without_a_prepared_folder_and_its_sandbox_nothing_is_delivered(tmp_path):
-    """The sentence says what starts both."""
     (tmp_path / "d").mkdir()
     for demo in (DemoFolder(tmp_path / "d"), prepared_demo(tmp_path / "e")):
         with pytest.raises(ConfigurationError, match="`make serve` starts both"):
@@ -81,7 +78,6 @@ def test_without_a_prepared_folder_and_its_sandbox_nothing_is_delivered(tmp_path
 
 
 def test_a_sandbox_that_once_does_not_answer_ends_no_delivery(tmp_path):
-    """It is said at each look; after UNANSWERED_MAX in a row the delivery ends by name."""
     demo = prepared_demo(tmp_path / "d")
     memory = recall(demo)
     assert memory is not None

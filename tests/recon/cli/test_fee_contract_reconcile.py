@@ -74,7 +74,6 @@ def codes(out):
 
 
 def claims(out):
-    """The rows of the claim file."""
     with Path(out, "fee-claims.csv").open() as file:
         return [*csv.DictReader(file)]
 
@@ -91,7 +90,6 @@ def claims(out):
     ],
 )
 def test_a_mistake_in_the_contract_is_refused_by_file_and_key(text, words, capsys):
-    """Exit code 2, the file and the key; nothing is compared."""
     Path("contract.toml").write_text(text)
     assert reconciled("--settlement", "settlement.csv", "--fees", "contract.toml") == 2
     shown = " ".join(capsys.readouterr().err.split())

@@ -37,7 +37,6 @@ def reported_by_us(port):
 
 
 def test_query_shows_each_number_with_its_answer(port, capsys):
-    """A known order has its state in words, an unknown one says so; nothing moves."""
     payment = seeded(port, "authorise")
 
     code = cli.main(["gateway", "query", payment["order_no"], "nobodys-order"])
@@ -52,7 +51,6 @@ def test_query_shows_each_number_with_its_answer(port, capsys):
 
 
 def test_query_by_transaction_as_json(port, capsys):
-    """`--json` gives programs every field, amounts as text."""
     payment = seeded(port, "authorise")
 
     cli.main(["gateway", "query", "--transactions", payment["transaction_id"], "--json"])
@@ -63,7 +61,6 @@ def test_query_by_transaction_as_json(port, capsys):
 
 
 def test_query_without_a_usable_answer_ends_with_4(port, prepared, monkeypatch, capsys):
-    """A gateway that does not answer is no "not found"."""
     assert port
     with (prepared.config / "gateway.toml").open("a") as pace:
         pace.write("read_patience_seconds = 0.5\n")
@@ -85,7 +82,6 @@ def test_query_without_a_usable_answer_ends_with_4(port, prepared, monkeypatch, 
     ],
 )
 def test_money_by_hand_is_done_and_told(port, capsys, words, before, operation):
-    """One movement, its state and instruction in the table, exit code 0."""
     payment = seeded(port, *before)
 
     code = cli.main(["gateway", *words, payment["order_no"], "--as", "anna"])
@@ -116,7 +112,6 @@ def test_what_cannot_be_done_ends_with_2(port, capsys, words, says):
 
 
 def test_while_all_sending_is_stopped_nothing_goes_by_hand(port, capsys):
-    """The switch for everybody holds here too."""
     cli.main(["stop-sending", "--as", "anna", "--reason", "odd refunds"])
 
     assert refused(port, "capture") == 2
@@ -127,7 +122,6 @@ def test_while_all_sending_is_stopped_nothing_goes_by_hand(port, capsys):
     "words", [["refund"], ["cancel", "--amount", "1.00"], ["capture", "--reason", "late"]]
 )
 def test_a_movement_takes_its_own_options_alone(port, words):
-    """A refund says how much; an amount or a reason of another one is a slip, and nothing moves."""
     payment = seeded(port, "authorise", "capture")
 
     assert cli.main(["gateway", *words, payment["order_no"], "--as", "anna"]) == 2
@@ -135,7 +129,6 @@ def test_a_movement_takes_its_own_options_alone(port, words):
 
 
 def test_a_repeat_by_hand_waits_and_ends_with_3(port, capsys):
-    """The like of an earlier refund is kept for a person, not sent."""
     payment = seeded(port, "authorise", "capture")
     words = ["gateway", "refund", payment["order_no"], "--amount", "1.00", "--as", "anna"]
     cli.main(words)
@@ -149,7 +142,6 @@ def test_a_repeat_by_hand_waits_and_ends_with_3(port, capsys):
 
 
 def test_the_doctor_tells_each_line_and_ends_by_them(port, monkeypatch, capsys):
-    """All right is 0; a wrong key is one WRONG line and 1, for people and for programs."""
     assert port
     assert cli.main(["gateway", "doctor"]) == 0
     assert "ok    signature rule: accepted as configured" in capsys.readouterr().out
@@ -161,7 +153,6 @@ def test_the_doctor_tells_each_line_and_ends_by_them(port, monkeypatch, capsys):
 
 
 def test_the_doctor_looks_at_the_orders_that_are_named(port, capsys):
-    """What they show stands on lines of its own; a refund that is not shown is WRONG."""
     named = seeded(port, "authorise", "capture")
 
     assert cli.main(["gateway", "doctor", "--order", named["order_no"]]) == 0

@@ -42,14 +42,12 @@ ORDER = ["SO-1", "--currency", "EUR", "--amount", "42.50"]
 
 
 def private(path, fields, *, mode=384):
-    """A file of a person's data."""
     path.write_text(json.dumps(fields))
     path.chmod(mode)
     return str(path)
 
 
 def contract(desk):
-    """A file that names a recurring contract."""
     fields = {"recurring_id": "R1", "contract_name": "Gold plan"}
     return private(desk.parent / "contract.json", fields)
 
@@ -77,7 +75,6 @@ def desk(tmp_path, migrated, monkeypatch):
 
 @pytest.fixture
 def asked(desk, monkeypatch):
-    """What a played gateway is asked."""
     assert desk
     with played_gateway.played_gateway() as (base_url, requests):
         monkeypatch.setenv("RECON_GATEWAY_BASE_URL", base_url)
@@ -96,7 +93,6 @@ def by_card(desk, monkeypatch):
 
 
 def test_a_card_payment_at_the_sandbox(by_card, capsys):
-    """The answer shows the card masked."""
     _, words = by_card
     code = cli.main(words)
     shown = capsys.readouterr().out
@@ -111,7 +107,6 @@ def test_a_card_payment_at_the_sandbox(by_card, capsys):
 
 
 def test_a_reply_that_proves_nothing_is_shown_with_what_is_wrong_in_it(by_card, capsys):
-    """The gateway itself says nothing of it."""
     base_url, words = by_card
     rules = {"rules": [{"kind": "wrong_signature"}]}
     httpx.post(f"{base_url}/_sandbox/faults", json=rules).raise_for_status()
@@ -123,7 +118,6 @@ def test_a_reply_that_proves_nothing_is_shown_with_what_is_wrong_in_it(by_card, 
 
 
 def test_a_card_from_the_prompt_is_not_echoed(asked, desk, monkeypatch, capsys):
-    """Typed answers reach the gateway and no stream of ours."""
     answers = iter(CARD.values())
     monkeypatch.setattr("getpass.getpass", lambda *_words, **_options: next(answers))
     shopper = private(desk.parent / "shopper.json", SHOPPER)
@@ -147,7 +141,6 @@ def test_a_card_from_the_prompt_is_not_echoed(asked, desk, monkeypatch, capsys):
 def test_a_card_file_that_is_not_private_or_not_a_card_is_refused(
     asked, desk, capsys, mode, fields, words
 ):
-    """Nothing is sent, and the sentence says what to do."""
     card = private(desk.parent / "card.json", fields, mode=mode)
 
     assert cli.main(["gateway", "authorise", *ORDER, "--card-file", card]) == 2
@@ -158,7 +151,6 @@ def test_a_card_file_that_is_not_private_or_not_a_card_is_refused(
 
 
 def test_a_card_has_no_other_way_in(asked, desk, capsys):
-    """Not in the file of the shopper's fields, and not outside the sandbox."""
     shopper = private(desk.parent / "shopper.json", SHOPPER | CARD)
 
     assert cli.main(["gateway", "authorise", *ORDER, "--fields", shopper]) == 2
@@ -177,7 +169,6 @@ def test_a_card_has_no_other_way_in(asked, desk, capsys):
 def test_what_no_journal_would_know_is_for_the_sandbox_only(
     desk, monkeypatch, capsys, command, words
 ):
-    """Outside this machine these calls are refused before anything is read or asked."""
     assert desk
     monkeypatch.setenv("RECON_GATEWAY_BASE_URL", "https://gateway.example.test")
 
@@ -188,7 +179,6 @@ def test_what_no_journal_would_know_is_for_the_sandbox_only(
 
 
 def test_another_method_names_the_issuers_page(asked, desk, capsys):
-    """The address is shown, never followed."""
     fields = private(desk.parent / "f.json", {"return_url": "https://shop.example.test/back"})
 
     code = cli.main(
@@ -202,7 +192,6 @@ def test_another_method_names_the_issuers_page(asked, desk, capsys):
 
 
 def test_the_hosted_page_can_be_kept_for_a_browser(asked, desk, capsys):
-    """The form is checked against the payment; the page is written for its owner only."""
     page = desk / "page.html"
     back = ["--return-url", "https://shop.example.test/back", "--page", str(page)]
 
@@ -214,14 +203,12 @@ def test_the_hosted_page_can_be_kept_for_a_browser(asked, desk, capsys):
 
 
 def test_two_ways_to_pay_in_one_call_are_a_slip(asked):
-    """Nothing is asked."""
     words = ["--payment-method", "x", "--card-file", "card.json"]
     assert cli.main(["gateway", "authorise", *ORDER, *words]) == 2
     assert asked == []
 
 
 def test_a_payout_and_the_end_of_a_subscription(asked, desk, capsys):
-    """One call each; a payout without an id gets one, which is shown."""
     fields = {name: value for name, value in PAYOUT.items() if name != "request_id"}
 
     assert cli.main(["gateway", "payout", private(desk.parent / "p.json", fields)]) == 0
@@ -233,14 +220,12 @@ def test_a_payout_and_the_end_of_a_subscription(asked, desk, capsys):
 
 
 def test_a_gateway_that_says_nothing_is_told_apart(desk, capsys):
-    """Surely not sent is 1: it may be tried again."""
     assert cli.main(["gateway", "cancel-subscription", contract(desk)]) == 1
     assert "nothing was sent" in capsys.readouterr().out
     assert desk
 
 
 def test_an_outcome_that_is_not_known_names_where_it_can_be_seen(asked, desk, monkeypatch, capsys):
-    """A query shows a payment; of payouts and ended subscriptions only the portal tells."""
     monkeypatch.setattr(played_gateway, "ANSWERS", defaultdict(lambda: lambda _fields: b"?"))
     payee = private(desk.parent / "payee.json", PAYOUT)
     back = private(desk.parent / "back.json", {"return_url": "https://shop.example.test/back"})
@@ -318,6 +303,5 @@ def _notify(desk):
 
 
 def _crash(prepared, raw, **options):
-    """A bug of ours with a card in its hands."""
     msg = f"a bug while reading {prepared!r} {raw.status} {sorted(options)}"
     raise RuntimeError(msg)

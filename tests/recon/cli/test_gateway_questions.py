@@ -9,7 +9,6 @@ from tests.recon.sandbox.conftest import Caller
 
 @pytest.fixture
 def sandbox():
-    """A gateway of the profile extended."""
     with serving(SandboxOptions(orders=80, profile="extended")) as running:
         yield running
 
@@ -36,7 +35,6 @@ def desk(tmp_path, sqlite_url, monkeypatch, sandbox):
 
 
 def test_refunds_shows_each_number_with_its_refunds(desk, sandbox, capsys):
-    """By order number or by a reference of our own; a number without refund says so."""
     assert desk
     caller = Caller(sandbox.base_url)
     with caller.http:
@@ -56,7 +54,6 @@ def test_refunds_shows_each_number_with_its_refunds(desk, sandbox, capsys):
 
 
 def test_under_base_no_refunds_are_searched(desk, capsys):
-    """Exit code 2 and why: the document names the operation and no more."""
     (desk / "gateway.toml").write_text('profile = "base"\n')
 
     assert cli.main(["gateway", "query", "--refunds", "SO1"]) == 2
@@ -65,7 +62,6 @@ def test_under_base_no_refunds_are_searched(desk, capsys):
 
 @pytest.mark.parametrize("amount", ["100", "1.5", "twelve"])
 def test_an_amount_of_another_form_is_a_mistake_of_the_call(desk, sandbox, capsys, amount):
-    """Exit code 2 wherever a command takes one, and nothing has moved."""
     (desk / "gateway.toml").write_text('profile = "extended"\ncalls_per_second = 1000\n')
     caller = Caller(sandbox.base_url)
     with caller.http:
@@ -91,7 +87,6 @@ def test_an_amount_of_another_form_is_a_mistake_of_the_call(desk, sandbox, capsy
 
 
 def test_query_as_json_is_json_all_the_way(desk, sandbox, capsys, monkeypatch):
-    """What the gateway gives as objects and lists comes out as such, not as a program's text."""
     assert desk
     sites = [{"site": "sandbox.example", "floors": [1, 2]}]
     monkeypatch.setattr(queries, "SITE", sites)

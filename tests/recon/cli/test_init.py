@@ -41,7 +41,6 @@ def own(folder):
 
 
 def test_no_cell_of_a_column_that_is_not_known_is_shown(capsys):
-    """A card number stands in no output, not even in the question about its row."""
     assert main([*LAYOUT, "shop-1.csv", *ACCOUNT]) == 2
     assert main([*LAYOUT, "shop-1.csv", *ACCOUNT, "--answer", "zone=Europe/Berlin"]) == 0
     shown = capsys.readouterr()
@@ -50,7 +49,6 @@ def test_no_cell_of_a_column_that_is_not_known_is_shown(capsys):
 
 
 def test_what_has_no_header_is_refused_without_a_word_of_it(capsys):
-    """A first row of people and accounts is no header, and nothing of it is repeated."""
     Path("rows.csv").write_text("Erika Mustermann,DE89370400440532013000,12.00\n" * 3)
     assert main([*LAYOUT, "rows.csv", *ACCOUNT]) == 1
     assert main(["init", "rows.csv", *ACCOUNT]) == 2
@@ -71,13 +69,11 @@ def test_what_has_no_header_is_refused_without_a_word_of_it(capsys):
     ],
 )
 def test_wrong_usage_is_told(words, sentence, capsys):
-    """An answer that a key cannot have ends with a sentence about it."""
     assert main(["init", "--layout-only", "shop-1.csv", *ACCOUNT, *words]) == 2
     assert sentence in capsys.readouterr().err
 
 
 def test_a_folder_of_exports_becomes_a_true_workbook(own, capsys):
-    """What is not answered is named; answered, three files come to the breaks that they hold."""
     assert main(["init"]) == 2
     assert "merchant: its number at the gateway (--merchant)" in capsys.readouterr().err
     assert main(["init", *ACCOUNT]) == 2
@@ -100,7 +96,6 @@ def test_a_folder_of_exports_becomes_a_true_workbook(own, capsys):
 
 
 def test_what_is_there_is_kept_unless_it_is_forced(own, capsys):
-    """Settings that a person corrected, and the workbook that a person looks at."""
     (own / ".env").write_text("# mine\n")
     assert main(INIT) == 3
     assert f"Kept: {own / '.env'} (--force writes it anew)" in capsys.readouterr().out
@@ -111,8 +106,6 @@ def test_what_is_there_is_kept_unless_it_is_forced(own, capsys):
 
 
 def test_a_terminal_is_asked(own, monkeypatch, capsys):
-    """One question after the other; what was said of the last file is offered for the next."""
-
     class Terminal(io.StringIO):
         def isatty(self):
             return True
@@ -125,7 +118,6 @@ def test_a_terminal_is_asked(own, monkeypatch, capsys):
 
 
 def test_without_the_portals_list_no_order_is_missing(own):
-    """Nobody asked the gateway: what it has is not known, which is no break."""
     (own / "portal.csv").unlink()
     main(INIT)
     assert (own / "first" / "unverified.csv").read_text().count("QUERY_FAILED") == ORDERS_OF_SHOP
@@ -133,7 +125,6 @@ def test_without_the_portals_list_no_order_is_missing(own):
 
 
 def test_variables_are_found_from_the_folder_upward(folder, monkeypatch, capsys):
-    """Each command finds the nearest `.env`; what is set goes before it, and no key is shown."""
     dotenv, below = folder / ".env", folder / "below" / "further"
     below.mkdir(parents=True)
     config = folder / "config"

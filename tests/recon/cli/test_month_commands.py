@@ -60,7 +60,6 @@ def played(begun, monkeypatch):
 
 @pytest.mark.usefixtures("played")
 def test_a_month_is_told_and_written(tmp_path, capsys):
-    """Console, files and one document for programs; asked again it writes no second workbook."""
     out, named = tmp_path / "out", ["--account", f"{MERCHANT}/{ACCOUNT}"]
     out.mkdir()
 
@@ -95,13 +94,11 @@ def test_a_month_is_told_and_written(tmp_path, capsys):
     ],
 )
 def test_what_cannot_be_stated_is_said(words, said, capsys):
-    """A word that is no month, an account nobody declared, a month of no night: exit 2, by name."""
     assert cli.main(["close", *words]) == 2
     assert said in capsys.readouterr().err
 
 
 def test_a_night_that_is_not_proven_ends_with_four(played, tmp_path, capsys):
-    """The figures are shown, the night is named."""
     played.as_owner("UPDATE run SET verdict = 'NOT PROVEN'")
 
     assert cli.main(["close", "2026-11", "--out", str(tmp_path)]) == 4
@@ -109,7 +106,6 @@ def test_a_night_that_is_not_proven_ends_with_four(played, tmp_path, capsys):
 
 
 def test_a_month_that_is_not_over_is_written_and_cannot_be_signed(played, tmp_path, capsys):
-    """What blocks it is said with where to go; accounts of one clearing account share a page."""
     declared = played.folder / "config" / "merchants.toml"
     (inbox := played.folder / "other").mkdir()
     declared.write_text(
@@ -148,14 +144,12 @@ def test_a_month_that_is_not_over_is_written_and_cannot_be_signed(played, tmp_pa
 
 
 def _nothing(summary):
-    """Steps are of no interest here."""
     del summary
 
 
 def test_a_night_that_is_run_again_asks_for_those_after_it_and_counts_all_once(
     played, tmp_path, monkeypatch, capsys
 ):
-    """Until then the chain does not hold and nothing is closed."""
     monkeypatch.setattr(environment, "system_clock", lambda: AFTER_MONDAY)
     played.wait(hours=72)
     played.night(date=MONDAY)
@@ -190,7 +184,6 @@ def facts_in(folder):
 
 
 def test_two_people_close_a_month_by_the_command_line(played, tmp_path, monkeypatch, capsys):
-    """The second name closes it; of a closed month each command says so, and journals leave it."""
     monkeypatch.setattr(environment, "system_clock", played.clock)
     (played.folder / "config" / "approvers.toml").write_text(PEOPLE)
     played.wait(hours=10 * 24)

@@ -50,7 +50,6 @@ def filled(command, folder):
     ids=["after midnight of UTC", "after midnight in Berlin only", "before midnight"],
 )
 def test_without_a_date_it_is_the_last_day_that_has_closed(now, day, tmp_path, monkeypatch):
-    """The zone of the business calendar decides, as it does when a night refuses an open day."""
     (tmp_path / "rules.toml").write_text('[calendar]\ntimezone = "Europe/Berlin"\n')
     monkeypatch.setenv("RECON_CONFIG_DIR", str(tmp_path))
     monkeypatch.setattr("recon.steps.runtime.environment.system_clock", lambda: now)
@@ -74,13 +73,11 @@ def test_where_the_sandbox_has_another_date_the_day_is_the_last_closed_there(tmp
 
 @pytest.mark.parametrize("text", ["tomorrow", "20261120", "2026-W47-5", "2026-11-31", "26-11-20"])
 def test_a_date_is_written_one_way(text):
-    """A business date is year, month and day with hyphens; no other way to write one is taken."""
     with pytest.raises(typer.BadParameter, match=f"'{text}' is not a date such as 2026-11-20"):
         closed_day(text)
 
 
 def test_no_command_demands_a_business_date():
-    """None needs a night or a date."""
     demanded = {
         (words, parameter.name)
         for words, command in commands()
@@ -95,7 +92,6 @@ def test_no_command_demands_a_business_date():
 def test_a_command_that_takes_a_run_takes_a_date_or_nothing(
     words, installation, monkeypatch, capsys
 ):
-    """Each looks for the night of the last closed day when it is named, and when it is not."""
     monkeypatch.setattr("recon.steps.runtime.environment.system_clock", lambda: AT)
     needed = filled(TAKING_RUNS[words], installation)
     ended = {}
@@ -110,7 +106,6 @@ def test_a_command_that_takes_a_run_takes_a_date_or_nothing(
 
 @pytest.mark.usefixtures("installation")
 def test_a_span_ends_with_the_last_closed_day(tmp_path, monkeypatch, capsys):
-    """Without --from and --to it is that one day."""
     monkeypatch.setattr("recon.steps.runtime.environment.system_clock", lambda: AT)
     (tmp_path / "candidate.toml").touch()
     (tmp_path / "config" / "merchants.toml").write_text(

@@ -35,14 +35,12 @@ def prepared(prepared_once, monkeypatch):
 
 
 def prepared_in(folder, *, variables):
-    """The same in this folder."""
     cli.main(["demo", "--dir", str(folder), "--orders", str(ORDERS), "--prepare-only"])
     set_from(folder, variables=variables)
     return folder_at(folder)
 
 
 def set_from(folder, *, variables):
-    """The variables of the demo's `.env`."""
     for line in (folder / ".env").read_text().splitlines():
         name, value = line.split("=", 1)
         variables.setenv(name, value)
@@ -63,7 +61,6 @@ def done_by_us(port):
 
 
 def test_a_held_night_ends_with_75(prepared, gateway, capsys):
-    """While another run holds the account, the second does nothing and says so."""
     store = open_store(prepared.database_url)
     with account_lock(store, ("100042", "100042001")):
         code = cli.main(["nightly"])
@@ -75,7 +72,6 @@ def test_a_held_night_ends_with_75(prepared, gateway, capsys):
 
 
 def test_an_inbox_that_is_gone_is_one_sentence(prepared, capsys):
-    """A missing inbox names the folder and the file that says where it is."""
     for path in prepared.inbox.iterdir():
         path.unlink()
     prepared.inbox.rmdir()
@@ -89,7 +85,6 @@ def test_an_inbox_that_is_gone_is_one_sentence(prepared, capsys):
 
 
 def test_absent_files_and_wrong_dates_end_with_2(tmp_path, capsys):
-    """A file that is not there, and a date that is none, are wrong usage."""
     words = ["reconcile", "--orders", "no.csv", "--gateway", "no.csv", "--out", str(tmp_path / "o")]
 
     assert cli.main([*words, "--as-of", "2026-11-20"]) == 2
@@ -99,7 +94,6 @@ def test_absent_files_and_wrong_dates_end_with_2(tmp_path, capsys):
 
 
 def test_the_demo_stands_on_the_business_date_of_the_sandbox(prepared):
-    """The sample night is the day at which the sandbox's clock stands."""
     key = json.loads(prepared.answer_key.read_text())
 
     assert key["business_date"] == CLOCK_START.date().isoformat()

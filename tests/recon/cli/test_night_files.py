@@ -41,7 +41,6 @@ def _ingest():
 
 
 def test_a_part_that_refused_a_file_ends_as_its_night_would(inbox, capsys):
-    """A script sees by the code that a file lies there unread, and 0 once it is gone."""
     capsys.readouterr()
     codes = [main(["nightly", "--only", "ingest", *PLACE, "--business-date", "2026-11-20"])]
     last = capsys.readouterr().out.splitlines()[-1]
@@ -58,7 +57,6 @@ def test_a_part_that_refused_a_file_ends_as_its_night_would(inbox, capsys):
 
 @pytest.mark.usefixtures("inbox")
 def test_files_are_listed_and_let_go(capsys):
-    """A refused file is listed with its reason; let go, with who said so, and no night reads it."""
     assert main(["order-file", "check", *PLACE]) == 0
     before = capsys.readouterr().out
     assert main(["reject", "--file", "notes.csv", *PLACE, "--reason", *WHY]) == 0
@@ -76,7 +74,6 @@ def test_files_are_listed_and_let_go(capsys):
 
 @pytest.mark.usefixtures("inbox")
 def test_a_file_is_noted_to_be_read_again(capsys):
-    """The word stands in the list until a night has read the file."""
     assert main(["order-file", "check", "notes.csv", *PLACE, "--again", *WHY]) == 0
     main(["order-file", "check", *PLACE])
 
@@ -84,7 +81,6 @@ def test_a_file_is_noted_to_be_read_again(capsys):
 
 
 def test_a_reason_of_one_word_is_refused(inbox, capsys):
-    """Two words at least; nothing is noted."""
     assert main(["reject", "--file", "notes.csv", *PLACE, "--reason", "stray", "--as", "Ann"]) == 2
     assert "say why in words" in capsys.readouterr().err
     assert inbox.is_dir()

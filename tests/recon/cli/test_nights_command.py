@@ -24,7 +24,6 @@ def _watched(*missed):
 
 @pytest.mark.usefixtures("account")
 def test_a_monitor_gets_one_line_and_a_plugin_code(capsys):
-    """An account that never ran is a warning; figures stand behind the only bar."""
     code = main(["nights", "--check"])
     (line,) = capsys.readouterr().out.splitlines()
 
@@ -36,7 +35,6 @@ def test_a_monitor_gets_one_line_and_a_plugin_code(capsys):
 
 @pytest.mark.usefixtures("account")
 def test_a_monitor_hears_of_missed_nights(capsys, monkeypatch):
-    """A missed night is critical, whatever the newest one came to."""
     monkeypatch.setattr(monitor, "watched", lambda _: (_watched(19, 20),))
     code = main(["nights", "--check"])
     (line,) = capsys.readouterr().out.splitlines()
@@ -47,7 +45,6 @@ def test_a_monitor_hears_of_missed_nights(capsys, monkeypatch):
 
 
 def test_a_monitor_that_cannot_look_says_unknown(account, capsys):
-    """A database that is gone is no good news and no exit code of a night."""
     (account / "recon.sqlite").unlink()
     code = main(["nights", "--check"])
 
@@ -57,7 +54,6 @@ def test_a_monitor_that_cannot_look_says_unknown(account, capsys):
 
 @pytest.mark.usefixtures("account")
 def test_the_next_command_tells_of_a_night_that_never_started(capsys, monkeypatch):
-    """Whatever command comes next says it on stderr, and ends as it would have ended."""
     monkeypatch.setattr(monitor, "watched", lambda _: (_watched(20),))
 
     assert main(["approve"]) == 0
@@ -66,7 +62,6 @@ def test_the_next_command_tells_of_a_night_that_never_started(capsys, monkeypatc
 
 @pytest.mark.usefixtures("account")
 def test_status_tells_of_missed_nights_and_ends_by_them(capsys, monkeypatch):
-    """Nothing ran, nothing is open, and yet it is no good morning."""
     monkeypatch.setattr(monitor, "watched", lambda _: (_watched(20),))
 
     assert main(["status"]) == 4
@@ -74,7 +69,6 @@ def test_status_tells_of_missed_nights_and_ends_by_them(capsys, monkeypatch):
 
 
 def test_a_command_without_settings_says_nothing_of_nights(account, monkeypatch):
-    """Where the database cannot be read the command has said why already."""
     (account / "recon.sqlite").unlink()
     told: list[str] = []
     notify_missed("approve", report=told.append)

@@ -40,12 +40,10 @@ def live(installation, monkeypatch):
 
 
 def now():
-    """Jo's code."""
     return pyotp.TOTP(SECRET).at(datetime.now(UTC))
 
 
 def test_these_are_all_commands_that_take_a_code():
-    """No command has a way of its own."""
     taking = (
         words for words, each in commands() if any("--code" in one.opts for one in each.params)
     )
@@ -62,7 +60,6 @@ def test_towards_a_live_gateway_no_code_stands_on_a_command_line(command, capsys
 
 @pytest.mark.usefixtures("live")
 def test_a_code_is_read_from_the_input(monkeypatch, capsys):
-    """A right one is taken: what is refused then is what was said, and a second time the code."""
     code, words = now(), ["reject", "i1", *WHY, "--as", "jo", "--code", "-"]
     monkeypatch.setattr("sys.stdin", io.StringIO(f"{code}\nmore"))
     assert main(words) == 2
@@ -74,14 +71,12 @@ def test_a_code_is_read_from_the_input(monkeypatch, capsys):
 
 @pytest.mark.usefixtures("live")
 def test_an_empty_input_is_no_code(monkeypatch, capsys):
-    """It says what was expected there."""
     monkeypatch.setattr("sys.stdin", io.StringIO(""))
     assert main(["reject", "i1", *WHY, "--as", "jo", "--code", "-"]) == 2
     assert "which is empty" in capsys.readouterr().err
 
 
 def test_the_sandbox_takes_a_code_from_the_command_line(live, monkeypatch, capsys):
-    """Nothing moves there, and a demo is typed in one line."""
     assert live
     monkeypatch.setenv("RECON_GATEWAY_BASE_URL", "http://127.0.0.1:9")
     assert main(["reject", "i1", *WHY, "--as", "jo", "--code", now()]) == 2

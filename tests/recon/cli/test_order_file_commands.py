@@ -21,7 +21,6 @@ def _operator(tmp_path, monkeypatch):
 
 
 def test_a_file_is_checked_mended_and_checked_again(tmp_path, capsys):
-    """A person sees what is wrong, gets the rows, mends them, and sees that they are right."""
     (tmp_path / "o.csv").write_text(f"{HEADER}\n{GOOD}\n{GOOD.replace('10.00', '10')}\n")
     assert main(["order-file", "check", "o.csv", "--merchant", "100042"]) == 1
     shown = capsys.readouterr()
@@ -39,7 +38,6 @@ def test_a_file_is_checked_mended_and_checked_again(tmp_path, capsys):
 
 
 def test_an_instruction_against_its_row_is_refused_with_both_facts(tmp_path, capsys):
-    """Its row is accepted; the check ends with 1 and says what the row says and what it asks."""
     more = f"{HEADER},refund_amount,action,action_amount\n"
     bad = GOOD.replace("paid", "partially_refunded")
     (tmp_path / "o.csv").write_text(f"{more}{GOOD},,refund,4.00\n{bad},2.50,refund,10.00\n")
@@ -53,7 +51,6 @@ def test_an_instruction_against_its_row_is_refused_with_both_facts(tmp_path, cap
 
 
 def test_more_rejects_than_are_shown_are_counted(tmp_path, capsys):
-    """A file full of mistakes does not fill the screen."""
     (tmp_path / "o.csv").write_text(f"{HEADER}\n" + f"{GOOD},x\n" * 30)
     assert main(["order-file", "check", "o.csv", "--merchant", "100042"]) == 1
     assert (
@@ -68,7 +65,6 @@ def test_more_rejects_than_are_shown_are_counted(tmp_path, capsys):
     ids=[bad[0] for bad in (*WHOLE, *ROWS)],
 )
 def test_every_bad_file_is_told_with_its_place_and_mended(tmp_path, capsys, name, content):
-    """File, line and column, and what to do; refused whole or not, both count the same rows."""
     (tmp_path / name).write_bytes(content.encode() if isinstance(content, str) else content)
     assert main(["order-file", "check", name, "--merchant", "100042"]) == 1
     checked = capsys.readouterr()
@@ -89,7 +85,6 @@ def test_every_bad_file_is_told_with_its_place_and_mended(tmp_path, capsys, name
 
 
 def test_a_trailer_that_does_not_tie_is_told_by_check_and_replay(tmp_path, capsys):
-    """Every row is good and the file is not: replay does not call it well."""
     layout = (
         '[[accounts."100042/100042001".layouts]]\nfiles = "*.csv"\n'
         'trailer = { word = "END", rows = 2 }\n'
@@ -105,7 +100,6 @@ def test_a_trailer_that_does_not_tie_is_told_by_check_and_replay(tmp_path, capsy
 
 
 def test_a_file_that_a_night_would_leave_is_no_good_file(tmp_path, capsys):
-    """A temporary name: its rows are right, and no night takes it."""
     (tmp_path / "~o.csv").write_text(f"{HEADER}\n{GOOD}\n")
     code = main(["order-file", "check", "~o.csv", "--merchant", "100042"])
 

@@ -10,7 +10,6 @@ from recon.cli.output import echo, echo_error
 
 
 def test_results_and_complaints_go_their_own_ways(capsys):
-    """A script reads stdout; what went wrong is on stderr."""
     echo("RECONCILED")
     echo_error("The inbox is not there")
 
@@ -18,7 +17,6 @@ def test_results_and_complaints_go_their_own_ways(capsys):
 
 
 def test_a_result_sends_no_control_character_to_a_terminal(capsys):
-    """What somebody typed as a reason stays text when it is shown; lines and digits stay whole."""
     echo("by \x1b[31mevil (\x1b]0;pwn\x07 \u202e)\n4111111111111111")
 
     assert capsys.readouterr().out == (
@@ -28,7 +26,6 @@ def test_a_result_sends_no_control_character_to_a_terminal(capsys):
 
 @pytest.mark.parametrize("stderr", ["2>/dev/full", "2>&-"])
 def test_a_log_that_cannot_be_written_ends_no_work(stderr):
-    """A full disk or a closed stderr costs lines, not the night, and how many is told."""
     program = (
         "from recon.cli.output import echo, progress_of\n"
         "with progress_of(['ingest', 'settle']) as report:\n"
@@ -93,7 +90,6 @@ def at_a_terminal(command, *, term="xterm", cwd=None):
 
 
 def test_a_terminal_shows_rows_done_of_all():
-    """The line has the step, its place among the steps, and the rows; sentences stay above it."""
     shown = at_a_terminal([sys.executable, "-c", PROGRAM, "slowly"])
     text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown)
 
@@ -108,7 +104,6 @@ def test_a_terminal_shows_rows_done_of_all():
 
 
 def test_a_pipe_gets_plain_lines_at_intervals():
-    """No control code; a line of headway each half minute of the work's own clock."""
     ended = subprocess.run(
         [sys.executable, "-c", PROGRAM],
         capture_output=True,
@@ -127,7 +122,6 @@ def test_a_pipe_gets_plain_lines_at_intervals():
 
 @pytest.mark.parametrize("term", ["dumb", ""])
 def test_a_terminal_that_draws_nothing_gets_plain_lines(term):
-    """As a pipe does: a line drawn anew would be a heap of codes there."""
     shown = at_a_terminal([sys.executable, "-c", PROGRAM], term=term)
 
     assert "\x1b" not in shown

@@ -20,13 +20,11 @@ def folder(installation, monkeypatch):
 
 @pytest.mark.usefixtures("folder")
 def test_nothing_waits_is_said(capsys):
-    """An empty list is an answer, not an error."""
     assert main(["approve"]) == 0
     assert "No instruction waits for approval." in capsys.readouterr().out
 
 
 def test_a_list_of_nights_leaves_out_days_on_which_none_is_due(folder, capsys):
-    """From a Friday to a Monday two nights are missing, not four."""
     (folder / "config" / "merchants.toml").write_text(
         '[accounts."100042/100042001"]\ninbox = "/i"\nreports = "/r"\n'
     )
@@ -39,14 +37,12 @@ def test_a_list_of_nights_leaves_out_days_on_which_none_is_due(folder, capsys):
 
 @pytest.mark.usefixtures("folder")
 def test_a_name_is_needed_to_say_yes(capsys):
-    """Nobody approves without saying who."""
     assert main(["approve", "--list", "0" * 16]) == 2
     assert "--as" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("folder")
 def test_somebody_unknown_is_refused_with_those_declared(capsys):
-    """The sentence names who may."""
     words = ["reject", "i1", "--as", "eve", "--reason", "not meant"]
 
     assert main(words) == 2
@@ -54,7 +50,6 @@ def test_somebody_unknown_is_refused_with_those_declared(capsys):
 
 
 def test_an_enrolled_secret_is_shown_once_and_kept_nowhere(folder, capsys):
-    """The secret stands on the terminal and in no file of ours."""
     assert main(["enrol", "anna"]) == 0
 
     secret = capsys.readouterr().out.split("Secret: ")[1].split()[0]
@@ -65,7 +60,6 @@ def test_an_enrolled_secret_is_shown_once_and_kept_nowhere(folder, capsys):
 
 
 def test_a_desk_gets_its_key_and_goes_on_after_a_restore(folder, monkeypatch, capsys):
-    """Its key is made once; a person and a key are not made together; without a key it is none."""
     monkeypatch.setenv("RECON_GATEWAY_BASE_URL", "https://gateway.example")
     for words in (["enrol"], ["enrol", "anna", "--desk", str(folder)]):
         assert main(words) == 2
@@ -121,7 +115,6 @@ def test_a_workbook_is_named_before_the_code_is_typed(folder, capsys, monkeypatc
     ],
 )
 def test_a_word_is_taken_back_by_the_command_that_says_it(folder, words, subject, capsys):
-    """By what it was about, and by nobody who did not say it."""
     (folder / "config" / "approvers.toml").write_text('[approvers.jo]\nname = "Jo Ahn"\n')
 
     assert main([*words, "--take-back", "--as", "jo"]) == 2
@@ -144,7 +137,6 @@ def test_a_word_is_taken_back_by_the_command_that_says_it(folder, words, subject
     ],
 )
 def test_a_command_of_several_acts_takes_one_at_a_time(folder, words, said, capsys):
-    """The act is that of which something is named; what is of another one is refused."""
     (folder / "config" / "approvers.toml").write_text('[approvers.jo]\nname = "Jo Ahn"\n')
     (folder / "config" / "merchants.toml").write_text(
         f'[accounts."1/2"]\ninbox = "{folder}"\nreports = "{folder}"\n'

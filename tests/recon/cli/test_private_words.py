@@ -27,7 +27,6 @@ def test_what_an_error_quotes_is_masked_where_it_is_made():
 
 
 def test_terminals_get_no_card_number(capsys):
-    """Neither as a complaint nor as a line of progress."""
     echo_error(TEXT)
     with progress_of(["ingest"]) as report:
         report(TEXT)
@@ -35,7 +34,6 @@ def test_terminals_get_no_card_number(capsys):
 
 
 def test_what_is_kept_of_an_unexpected_error_is_masked(tmp_path, monkeypatch):
-    """The file with its full text, and what --debug shows."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     error = KeyError(TEXT)
     shown = ending_of(error, debug=True).sentence
@@ -47,7 +45,6 @@ def test_what_is_kept_of_an_unexpected_error_is_masked(tmp_path, monkeypatch):
 
 
 def test_the_log_of_nights_masks_what_it_is_told(tmp_path):
-    """Whatever a step says there."""
     log = tmp_path / "night.log"
     night_log.open_log({night_log.LOG_VARIABLE: str(log)})
     night_log.note(TEXT, fields={})
@@ -75,7 +72,6 @@ def test_a_reason_with_a_card_number_does_nothing(words, capsys):
 
 
 def test_a_name_that_is_not_utf_8_ends_no_command(tmp_path):
-    """It is told as refused, by the name that a night would show."""
     (tmp_path / "merchants.toml").write_text(
         '[accounts."100042/100042001"]\ninbox = "in"\nreports = "out"\n'
     )

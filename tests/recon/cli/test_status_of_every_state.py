@@ -24,7 +24,6 @@ KINDS = tuple(InstructionKind)
 
 @pytest.mark.usefixtures("installation")
 def test_status_names_each_unfinished_and_each_contradicted_instruction(capsys):
-    """Every kind in every unfinished state, and final ones with a case: none ends the command."""
     items = [
         replace(
             INSTRUCTION,

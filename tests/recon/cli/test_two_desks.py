@@ -24,7 +24,6 @@ START_SECONDS = 120
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgresql)])
 def database_url(request):
-    """An empty database of either kind."""
     name = "sqlite_url" if request.param == "sqlite" else "migrated_postgresql_url"
     return str(request.getfixturevalue(name))
 
@@ -65,12 +64,10 @@ class TwoPlaces:
         )
 
     def socket(self, name):
-        """Where a desk listens."""
         return self.folder / name / "s"
 
     @contextmanager
     def desk(self, name):
-        """A desk that hears people."""
         process = self.command(name, "serve", "desk", "--socket", str(self.socket(name)))
         try:
             assert is_ready(process)

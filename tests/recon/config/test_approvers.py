@@ -29,7 +29,6 @@ def approvers_of(**people):
     ],
 )
 def test_one_person_is_not_declared_as_two(anna, ben, named):
-    """Who has one secret, or one name, under two short names would be both of two people."""
     with pytest.raises(ConfigurationError, match=rf"(?s)anna.*ben.*{named}"):
         approvers_of(anna=anna, ben=ben)
 
@@ -51,12 +50,10 @@ ZOE = {"zoe.k": Approver(name="Zo\u00eb Kr\u00e4mer"), "ben": Approver(name="Ben
     ids=ascii,
 )
 def test_one_person_has_one_key_however_the_name_is_typed(typed):
-    """Short name, full name, case, white space, Unicode form, nothing that does not show."""
     assert person_key(typed, declared=ZOE) == "zoe.k"
 
 
 def test_people_who_are_not_declared_are_told_apart_by_their_names_alone():
-    """Two people stay two, also where one is not in approvers.toml any more."""
     keys = {person_key(name, declared=ZOE) for name in ("Ben Strasser", "Bea", " BEA ", "zoe")}
 
     assert keys == {"ben", "bea", "zoe"}
@@ -64,6 +61,5 @@ def test_people_who_are_not_declared_are_told_apart_by_their_names_alone():
 
 @pytest.mark.parametrize("name", ["Jo: Hill", "Jo\nHill", ""])
 def test_a_name_that_a_sentence_could_not_end_is_refused(name):
-    """Who asked by hand is read from the sentence that names them."""
     with pytest.raises(ConfigurationError, match="name"):
         approvers_of(jo={"name": name})

@@ -140,7 +140,6 @@ FILES: Mapping[str, tuple[Read, list[tuple[dict[str, Any], str]]]] = {
     ],
 )
 def test_what_could_not_hold_is_refused_by_file_and_key(file, read, tables, words):
-    """Before a night begins."""
     with pytest.raises(ConfigurationError, match=rf"{file}\.toml.*{words}"):
         read(tables)
 
@@ -157,13 +156,11 @@ def test_what_could_not_hold_is_refused_by_file_and_key(file, read, tables, word
     ],
 )
 def test_a_schedule_that_would_never_start_is_refused(cron, zone, words):
-    """Too few fields, too many, a nickname, and a zone that nobody has."""
     with pytest.raises(ValidationError, match=words):
         NightSchedule(cron=cron, zone=zone)
 
 
 def test_who_declares_nothing_keeps_everything_on_one_machine():
-    """No age, no cluster, nights beside the database."""
     keeps = retention_of({}).retention.model_dump()
 
     assert keeps.pop("schedule_deletes") is False
@@ -174,7 +171,6 @@ def test_who_declares_nothing_keeps_everything_on_one_machine():
 
 
 def test_an_archive_is_a_folder_or_a_storage_whose_keys_the_environment_has():
-    """No key stands in the file; one that is not set is named."""
     settings = archive_of({"archive": S3})
 
     assert settings.is_remote
@@ -185,18 +181,15 @@ def test_an_archive_is_a_folder_or_a_storage_whose_keys_the_environment_has():
 
 
 def notice(**values):
-    """A notice of one account."""
     return told({"notices": {"finance": NOTICE | values}})["finance"]
 
 
 @pytest.mark.parametrize("end", [*(verdict.value for verdict in Verdict), STOPPED])
 def test_a_bare_notice_hears_of_every_end_of_every_account(end):
-    """Nothing is left out that nobody left out."""
     assert notice().concerns(ACCOUNT, ends={end})
 
 
 def test_a_notice_is_bound_to_its_accounts_and_verdicts():
-    """Merchants hear of their own accounts, and of the ends they asked for."""
     bound = notice(accounts=["100042/*"], verdicts=["NOT PROVEN"])
 
     assert bound.concerns(ACCOUNT, ends={"NOT PROVEN"})
@@ -205,7 +198,6 @@ def test_a_notice_is_bound_to_its_accounts_and_verdicts():
 
 
 def test_an_accounts_own_limits_lie_over_the_general_ones():
-    """An account changes the keys it names and keeps the others; what is not named has no bound."""
     general, own = {"EUR": {"item": 100, "night": 1000}}, {"1/2": {"EUR": {"item": 250}}}
     limits = limited({"limits": general, "accounts": own})
     of = limits.of("1/2", currency="EUR")
@@ -225,7 +217,6 @@ def test_a_trailer_of_settlements_may_count_rows_but_not_add_amounts():
 
 @pytest.mark.parametrize(("name", "most"), [("matched_rows", 50_000), ("open_rows", 200_000)])
 def test_a_list_is_cut_where_a_sheet_can_show_it(name, most):
-    """From one row on, all that is let stand may be shown, and never more than may stand."""
     for at_most, shown in ((1, 1), (50, 50), (5_000, 20), (most, most)):
         lists = WorkbookLists.model_validate({f"{name}_max": at_most, f"{name}_shown": shown})
         assert getattr(lists, f"{name}_max") == at_most

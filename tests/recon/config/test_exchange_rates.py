@@ -20,7 +20,6 @@ basis_points = 10
 
 
 def rules(text=DATED):
-    """As a file of rules declares them."""
     return Rules.of(tomllib.loads(text), source="rules.toml")
 
 
@@ -37,7 +36,6 @@ def rules(text=DATED):
     ],
 )
 def test_the_newest_rate_up_to_the_day_holds_while_it_is_good(day, rate, since):
-    """From its own day on, for `valid_days` more; before the first and after that there is none."""
     applied = rules().rate_of("USD", into="EUR", day=day)
     assert applied.rate == (None if rate is None else Decimal(rate))
     assert applied.since == since
@@ -45,7 +43,6 @@ def test_the_newest_rate_up_to_the_day_holds_while_it_is_good(day, rate, since):
 
 
 def test_what_nobody_declared_is_said_in_words():
-    """No pair, no rate yet, a rate that is too old, and the one that holds: four sentences."""
     rate_of = rules().rate_of
     assert rate_of("GBP", into="EUR", day="2026-11-10").text == (
         "[rate] of the rules names no rate GBP.EUR of 10 Nov 2026 or before"
@@ -62,7 +59,6 @@ def test_what_nobody_declared_is_said_in_words():
 
 @pytest.mark.parametrize(("foreign", "booked"), [("USD", "EUR"), ("JPY", "KWD"), ("KWD", "JPY")])
 def test_amounts_are_exchanged_exactly_and_half_to_even(foreign, booked):
-    """As fractions come to it, also beyond the digits of a decimal, whatever the exponents."""
     chance = Random(f"{foreign} {booked}")
     for _ in range(300):
         rate = Decimal(chance.randrange(1, 10**12)).scaleb(-chance.randrange(4, 13))
@@ -87,7 +83,6 @@ def test_amounts_are_exchanged_exactly_and_half_to_even(foreign, booked):
     ],
 )
 def test_a_mistake_is_told_with_its_key(text, words):
-    """Without a rate, with a day that is none, with a rate that is none."""
     with pytest.raises(ConfigurationError) as refused:
         rules(text)
     assert words in str(refused.value)

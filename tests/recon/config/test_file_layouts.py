@@ -27,7 +27,6 @@ from recon.model.terms import SourceKind
     ],
 )
 def test_a_layout_that_cannot_hold_is_refused_by_its_key(key, value, told):
-    """A setting is refused when it is loaded, and the error names it."""
     with pytest.raises(ValidationError) as refused:
         FileLayout.model_validate({key: value})
     (problem,) = refused.value.errors()
@@ -53,13 +52,11 @@ def test_a_layout_that_cannot_hold_is_refused_by_its_key(key, value, told):
     ],
 )
 def test_settings_that_contradict_each_other_are_refused(tables):
-    """A column is named once; only rows have a trailer."""
     with pytest.raises(ValidationError):
         FileLayout.model_validate(tables)
 
 
 def test_the_first_layout_that_fits_holds():
-    """Names are matched in order; mended files always have the columns of the contract."""
     shop, rest = FileLayout(files="shop-*.csv"), FileLayout(files="*", format="csv")
     layouts = (shop, rest)
     assert layout_of("shop-1.csv", layouts=layouts) is shop
@@ -89,14 +86,12 @@ preamble = 2
 
 
 def layout_file(folder, text, *, name="layouts.toml"):
-    """A file of layouts."""
     path = folder / name
     path.write_text(text, "utf-8")
     return path
 
 
 def test_each_kind_of_file_has_its_own_layouts(tmp_path):
-    """The table of a layout says of which files it is; a file that none fits is written as ours."""
     layouts = given_layouts([layout_file(tmp_path, GIVEN)])
 
     assert layouts.of(Path("in/shop-1.csv"), kind=SourceKind.ORDERS).delimiter == ";"
@@ -108,7 +103,6 @@ def test_each_kind_of_file_has_its_own_layouts(tmp_path):
 
 
 def test_a_file_that_layouts_of_two_accounts_fit_is_refused(tmp_path):
-    """Either reading could be true of it; of one account the first that fits holds."""
     other = layout_file(tmp_path, GIVEN.replace("1/2", "1/3"), name="other.toml")
     again = layout_file(tmp_path, GIVEN.replace('";"', '"|"'), name="again.toml")
     first = layout_file(tmp_path, GIVEN)
@@ -131,6 +125,5 @@ def test_a_file_that_layouts_of_two_accounts_fit_is_refused(tmp_path):
     ids=["misspelt", "unknown", "unknown below", "other table", "no TOML"],
 )
 def test_what_is_no_layout_is_refused_by_name(text, told, tmp_path):
-    """Nothing in the file is passed over: a key that nobody reads would be a layout lost."""
     with pytest.raises(ConfigurationError, match=rf"layouts\.toml.*{told}"):
         given_layouts([layout_file(tmp_path, text)])

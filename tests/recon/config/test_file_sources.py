@@ -29,7 +29,6 @@ S3 = {"url": "s3://b/out", "access_key_env": "A", "secret_key_env": "S"}
     ],
 )
 def test_a_source_that_cannot_be_safe_is_refused(tables, told):
-    """The error says what is missing and never shows a password."""
     with pytest.raises(ValidationError) as refused:
         RemoteSource.model_validate(tables)
     (problem,) = refused.value.errors(include_input=False)
@@ -38,7 +37,6 @@ def test_a_source_that_cannot_be_safe_is_refused(tables, told):
 
 
 def test_an_expected_file_has_a_name_for_each_date():
-    """Both ways to write the date; a name with a pattern would be no name."""
     clock = {"sender": "shop", "expected_by": "02:00"}
     found = ExpectedFile.model_validate({"file": "o-{date}-{yyyymmdd}.csv"} | clock)
     assert found.name(date(2026, 1, 5)) == "o-2026-01-05-20260105.csv"
@@ -48,7 +46,6 @@ def test_an_expected_file_has_a_name_for_each_date():
 
 
 def test_a_clock_time_is_the_first_after_the_day_closes():
-    """Early hours are those of the next day, in the zone of business dates."""
     zone = ZoneInfo("Asia/Hong_Kong")
     closes = datetime(2026, 1, 5, 10, tzinfo=UTC)  # 18:00 there
     assert moment_after(closes, clock_time="20:30", zone=zone) == datetime(

@@ -18,7 +18,6 @@ FIRST, SECOND = "100042/100042001", "100042/100042002"
 
 
 def account(key, more=""):
-    """One account of merchants.toml."""
     return f'[accounts."{key}"]\ninbox = "/i"\nreports = "/r"\n{more}\n'
 
 
@@ -45,7 +44,6 @@ def signing(environment, key):
 
 
 def test_an_account_signs_with_its_own_key(environment):
-    """The others sign with that of the installation."""
     assert signing(environment, FIRST) == KEY
     assert signing(environment, SECOND) == "the outlet's"
 
@@ -59,7 +57,6 @@ def test_an_accounts_own_key_never_falls_back(environment):
 
 
 def test_no_key_of_the_installation_is_needed_where_every_account_has_one(environment, tmp_path):
-    """From a variable, or from a file that only its owner reads."""
     del environment["RECON_SIGN_KEY"]
     own = key_file(tmp_path, b"the first's")
     (tmp_path / "merchants.toml").write_text(account(FIRST, f'sign_key_file = "{own}"'))
@@ -70,7 +67,6 @@ def test_no_key_of_the_installation_is_needed_where_every_account_has_one(enviro
 
 
 def test_a_night_needs_the_keys_of_its_own_account_only(environment):
-    """Whoever runs the outlet's sees no other key; without any key nothing starts."""
     del environment["RECON_SIGN_KEY"]
     assert signing(environment, SECOND) == "the outlet's"
     with pytest.raises(ConfigurationError, match="or give every account its own"):
@@ -78,7 +74,6 @@ def test_a_night_needs_the_keys_of_its_own_account_only(environment):
 
 
 def test_no_key_shows_when_settings_are_printed(environment):
-    """Neither that of the installation nor that of an account, nor a password in an address."""
     environment["RECON_DATABASE_URL"] = "postgresql+psycopg://recon:hunter2@db/recon"
     shown = repr(load_settings(environment)) + str(
         SignKeys.read(environment, accounts={SECOND: OwnSignKey(sign_key_env="OUTLET_KEY")})
@@ -87,7 +82,6 @@ def test_no_key_shows_when_settings_are_printed(environment):
 
 
 def test_a_missing_key_names_both_ways_to_give_it(environment):
-    """The signing key comes from a variable or from a file that nobody else can read."""
     del environment["RECON_SIGN_KEY"], environment["OUTLET_KEY"]
     with pytest.raises(ConfigurationError, match="set RECON_SIGN_KEY, or RECON_SIGN_KEY_FILE"):
         load_settings(environment)
@@ -95,7 +89,6 @@ def test_a_missing_key_names_both_ways_to_give_it(environment):
 
 
 def key_file(folder, content, mode=384):
-    """A key file of that mode."""
     path = folder / "key"
     path.write_bytes(content)
     path.chmod(mode)
@@ -104,13 +97,11 @@ def key_file(folder, content, mode=384):
 
 @pytest.mark.parametrize("mode", [0o600, 0o400])
 def test_a_key_file_is_read_without_its_line_end(tmp_path, mode):
-    """The newline that an editor adds is not part of the key."""
     assert key_of_file(key_file(tmp_path, KEY.encode() + b"\n", mode)) == KEY
 
 
 @pytest.mark.parametrize("mode", [0o644, 0o640, 0o660, 0o700])
 def test_a_key_file_that_others_can_read_is_refused(tmp_path, mode):
-    """The message gives the mode and the command that mends it."""
     with pytest.raises(ConfigurationError, match=rf"mode {mode:04o}.*chmod 600 "):
         key_of_file(key_file(tmp_path, KEY.encode(), mode))
 
@@ -125,13 +116,11 @@ def test_a_key_file_that_others_can_read_is_refused(tmp_path, mode):
     ],
 )
 def test_a_key_file_without_a_key_is_refused(tmp_path, content, message):
-    """Nothing is ever signed with an empty or a cut key."""
     with pytest.raises(ConfigurationError, match=message):
         key_of_file(key_file(tmp_path, content))
 
 
 def test_a_key_file_that_is_no_file_is_refused(tmp_path):
-    """An absent file and a folder are named; a folder would otherwise fail much later."""
     with pytest.raises(ConfigurationError, match="cannot be read: No such file"):
         key_of_file(tmp_path / "absent")
     with pytest.raises(ConfigurationError, match="not a regular file"):

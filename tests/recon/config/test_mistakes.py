@@ -45,12 +45,10 @@ def told(model, given):
     ],
 )
 def test_a_mistake_says_what_must_stand_there(given, sentence):
-    """Key and rule in words of a person who writes settings, without any of the program's."""
     assert sentence in told(AccountSettings, ACCOUNT | given)
 
 
 def test_a_value_is_never_told():
-    """It may be a secret in the wrong place."""
     with pytest.raises(ValidationError) as found:
         GatewaySettings.model_validate(
             {"profile": "s3cret", "proxy": 77777, "read_patience_seconds": "s3"}

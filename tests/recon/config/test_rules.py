@@ -19,12 +19,10 @@ DATEV_IN_EUROS = f"{DATEV}base_currency = 'EUR'\n"
 
 
 def rules(text=""):
-    """Rules as a TOML document writes them."""
     return Rules.of(tomllib.loads(text), source="rules.toml")
 
 
 def test_the_defaults_are_those_of_the_contract():
-    """Without a file: the two documented statuses, the known query results, the stated graces."""
     bare = rules()
 
     assert bare.payment_status == {"3000": "paid", "4100": "refunded"}
@@ -44,14 +42,12 @@ def test_the_defaults_are_those_of_the_contract():
 
 
 def test_the_bundled_rules_are_the_defaults():
-    """The file that ships says what the code does without it."""
     bundled = tomllib.loads((CONFIG / "rules.toml").read_text(encoding="utf-8"))
 
     assert Rules.of(bundled, source="rules.toml").digest == rules().digest
 
 
 def test_unmapped_codes_are_findings():
-    """A code that nobody mapped is unmapped, never the nearest guess."""
     assert rules().state_of("3001") is GatewayState.UNMAPPED
     assert rules().answer_of("42") is KeyAnswer.UNMAPPED
     assert rules().answer_of("") is KeyAnswer.UNMAPPED
@@ -94,13 +90,11 @@ def test_unmapped_codes_are_findings():
     ],
 )
 def test_a_mistake_is_named_with_its_file_and_key(text, message):
-    """Whoever wrote the file finds the place without reading the code."""
     with pytest.raises(ConfigurationError, match=f"^rules.toml: .*{message}"):
         rules(text)
 
 
 def test_the_digest_is_that_of_the_meaning():
-    """Order and spelled-out defaults do not change the digest; any value does."""
     written = rules("[account]\ncapture_mode = 'auto'\n[grace]\nhard_limit = '10bd'\n")
 
     lines = ["1 = 'paid'", "2 = 'failed'"]
@@ -145,14 +139,12 @@ def test_an_iban_is_kept_without_blanks():
     ],
 )
 def test_a_mistake_is_named_with_its_key(change, why):
-    """And never with its value where that is an account."""
     with pytest.raises(ConfigurationError, match=why) as refused:
         rules_with({**BANK, **change})
     assert "DE89" not in str(refused.value)
 
 
 def test_bank_holidays_are_no_business_days_of_the_way_to_the_bank():
-    """Good Friday closes the banks of the euro; shops and books go on."""
     friday = date(2026, 4, 3)
     assert friday in bank_holidays("XECB")
     calendar = rules_with(BANK, days="XECB")
@@ -164,6 +156,5 @@ def test_bank_holidays_are_no_business_days_of_the_way_to_the_bank():
 
 
 def test_an_unknown_calendar_is_refused():
-    """Nobody keeps the holidays of that place."""
     with pytest.raises(ConfigurationError, match="no calendar of banks such as XECB"):
         rules_with(BANK, days="ATLANTIS")

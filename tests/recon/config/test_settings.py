@@ -41,7 +41,6 @@ def environment(config_dir):
 
 
 def test_settings_come_from_variables_and_layered_files(environment, config_dir):
-    """The user's keys lie over the bundled ones; what they leave out keeps its default."""
     (config_dir / "gateway.toml").write_text("calls_per_second = 50\n")
     (config_dir / "rules.toml").write_text("[grace]\nhard_limit = '20bd'\n")
     settings = load_settings(environment)
@@ -59,7 +58,6 @@ def test_settings_come_from_variables_and_layered_files(environment, config_dir)
 @pytest.mark.parametrize("variable", ["RECON_DATABASE_URL", "RECON_GATEWAY_BASE_URL"])
 @pytest.mark.parametrize("value", [None, "", "  "])
 def test_a_missing_variable_is_named(environment, variable, value):
-    """An absent or empty variable is named, and where the list of all is found."""
     environment.pop(variable)
     if value is not None:
         environment[variable] = value
@@ -83,7 +81,6 @@ def test_a_missing_variable_is_named(environment, variable, value):
 def test_a_mistake_in_a_file_is_named_with_file_and_key(
     environment, config_dir, name, text, message
 ):
-    """Whoever wrote the file finds the place without reading the code."""
     (config_dir / f"{name}.toml").write_text(text)
     with pytest.raises(ConfigurationError, match=message):
         load_settings(environment)
@@ -100,7 +97,6 @@ def test_a_mistake_in_a_file_is_named_with_file_and_key(
     ],
 )
 def test_a_ledger_is_a_file_or_a_query(environment, config_dir, ledger, message):
-    """Half a ledger would make half a proof."""
     account = f"[accounts.'1/2']\ninbox = '/i'\nreports = '/r'\nledger = {ledger}\n"
     (config_dir / "merchants.toml").write_text(account)
     with pytest.raises(ConfigurationError, match=message):
@@ -108,14 +104,12 @@ def test_a_ledger_is_a_file_or_a_query(environment, config_dir, ledger, message)
 
 
 def test_a_misspelt_file_is_refused(environment, config_dir):
-    """A file that nothing reads would be a setting that silently does not hold."""
     (config_dir / "rule.toml").write_text("[grace]\nhard_limit = '1h'\n")
     with pytest.raises(ConfigurationError, match=r"holds rule\.toml; known names: .*rules\.toml"):
         load_settings(environment)
 
 
 def test_a_configuration_folder_that_is_none_is_named(environment):
-    """The variable and the path are in the message."""
     environment["RECON_CONFIG_DIR"] = "/nowhere/at/all"
     with pytest.raises(ConfigurationError, match="RECON_CONFIG_DIR names /nowhere/at/all, which"):
         load_settings(environment)
@@ -130,20 +124,17 @@ def test_a_configuration_folder_that_is_none_is_named(environment):
     ids=["no text", "too large"],
 )
 def test_a_file_that_is_no_text_is_refused(config_dir, content, message):
-    """A configuration file is small UTF-8 text."""
     (config_dir / "gateway.toml").write_bytes(content)
     with pytest.raises(ConfigurationError, match=message):
         load_tables("gateway", config_dir=config_dir)
 
 
 def test_an_account_that_is_not_declared_is_named_with_those_that_are(environment):
-    """A mistyped account shows what could have been meant."""
     with pytest.raises(ConfigurationError, match=r"no account 1/2 \(declared: 100042/100042001\)"):
         load_settings(environment).account("1", account_id="2")
 
 
 def test_a_rules_file_is_laid_over_the_layers_key_by_key(tmp_path):
-    """`--rules` merges as RECON_CONFIG_DIR does; a file that is not there is an error."""
     layer = tmp_path / "config"
     layer.mkdir()
     (layer / "rules.toml").write_text(
@@ -169,7 +160,6 @@ def test_a_rules_file_is_laid_over_the_layers_key_by_key(tmp_path):
     ids=["list", "table"],
 )
 def test_a_file_that_is_nested_too_deeply_is_named(environment, config_dir, name, nested):
-    """Its file, key and line are told; the reader's own limit never shows as a defect."""
     (config_dir / f"{name}.toml").write_text(f"# ours\n\nlayouts = {nested}\n")
     with pytest.raises(ConfigurationError, match=rf"{name}.toml: layouts \(line 3\) is nested"):
         load_settings(environment)
@@ -197,7 +187,6 @@ def test_an_account_whose_id_leads_elsewhere_is_refused_by_name(environment, con
     ids=["path", "name", "key"],
 )
 def test_what_no_path_or_table_could_hold_is_refused_by_its_key(environment, config_dir, text, key):
-    """Zero bytes and invisible characters; a query on several lines is fine."""
     (config_dir / "merchants.toml").write_text(text)
     with pytest.raises(ConfigurationError) as refused:
         load_settings(environment)
@@ -211,6 +200,5 @@ def test_what_no_path_or_table_could_hold_is_refused_by_its_key(environment, con
     "address", ["https://g.example:abc", "https://g.example:99999", "https://[::1"]
 )
 def test_a_gateway_address_with_an_impossible_port_is_named(environment, address):
-    """Whoever reads it first would otherwise stop with a defect."""
     with pytest.raises(ConfigurationError, match="RECON_GATEWAY_BASE_URL is no address"):
         load_settings(environment | {"RECON_GATEWAY_BASE_URL": address})

@@ -171,7 +171,6 @@ FORMS = (
 
 
 def test_a_changed_statement_is_refused_or_adds_up():
-    """Nothing ends otherwise than in a sentence; nothing counts that does not add up (T15)."""
     accepted = refused = 0
     for case in range(FIRST, FIRST + CASES):
         chance = random.Random(f"bank fuzz {case}")

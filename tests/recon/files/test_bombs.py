@@ -110,7 +110,6 @@ def read_apart(tmp_path_factory):
 
 @pytest.mark.parametrize("name", BOMBS)
 def test_every_bomb_is_refused_by_its_name_in_little_memory_and_time(read_apart, name):
-    """Each sentence says which file and which bound; its reader ends in order."""
     told, took = read_apart[name]
 
     assert told.startswith(name)
@@ -121,7 +120,6 @@ def test_every_bomb_is_refused_by_its_name_in_little_memory_and_time(read_apart,
 
 
 def test_as_many_bad_rows_as_are_told_are_told():
-    """One more row, or one more character, makes the file itself the mistake."""
     rejected = Rows("o.csv", header=(), wanted=())
     for line in range(REJECTED_ROWS_MAX):
         rejected.take_bad(BadRow(line, "has 1 cells", "x"))

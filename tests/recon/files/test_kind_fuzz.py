@@ -158,7 +158,6 @@ def judged(number: int, found: list[tuple[int, Row]] | None) -> str:
 
 @pytest.mark.parametrize("share", range(SHARES))
 def test_what_is_accepted_of_any_kind_is_what_a_strict_reader_reads(share, tmp_path):
-    """The same rows with the same meaning and no other, within the bounds of a small file."""
     numbers = range(FROM + share, FROM + CASES, SHARES)
     problems, refused, peak, longest = [], 0, 0, 0
     for number in numbers:
@@ -183,7 +182,6 @@ def test_what_is_accepted_of_any_kind_is_what_a_strict_reader_reads(share, tmp_p
 
 
 def test_the_cases_of_every_kind_and_format_reach_both_ends(tmp_path):
-    """Of every kind and of every format some files have accepted rows, and some have none."""
     accepted, refused = set(), set()
     for number in range(CASES_JUDGED):
         kind, name, content, _ = case(number)

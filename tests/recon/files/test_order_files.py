@@ -149,7 +149,6 @@ ROWS = [
     ("name", "content", "told"), [r[1:] for r in WHOLE], ids=[r[0] for r in WHOLE]
 )
 def test_a_file_that_is_not_what_it_says_is_refused_whole(tmp_path, name, content, told):
-    """The message names the file and says what is the matter, and where."""
     path = tmp_path / name
     path.write_bytes(content.encode() if isinstance(content, str) else content)
     with pytest.raises(SourceUnreadableError) as refused:
@@ -164,7 +163,6 @@ def test_a_file_that_is_not_what_it_says_is_refused_whole(tmp_path, name, conten
 def test_a_row_that_cannot_be_read_is_refused_by_line_and_column(
     tmp_path, name, content, column, told
 ):
-    """One reject with its line, its column and its reason; the row is in no frame."""
     path = tmp_path / name
     if name.endswith(".xml") and column == "(row)":
         content = content.replace("<orders>\n", f"<orders>\n<order>{record()}</order>\n")
@@ -206,7 +204,6 @@ BEHIND = Trailer(word="Total", place=3, rows=4, amount=5)
     ],
 )
 def test_a_trailer_proves_the_whole_file(trailer, last, told, tmp_path):
-    """Rows and sum must be those of the trailer; its word may stand behind blanks."""
     layout = FileLayout(trailer=trailer)
     path = tmp_path / "o.csv"
     path.write_text(f"{HEADER}\n{ROW}\n{ROW.replace('A-1', 'A-2')}\n{last}\n")
@@ -227,7 +224,6 @@ def test_a_trailer_proves_the_whole_file(trailer, last, told, tmp_path):
     ],
 )
 def test_the_last_row_of_a_workbook_proves_it_whole(tmp_path, last, told):
-    """It is no order; its count is that of the rows before it, or the file is refused whole."""
     book = Workbook()
     for cells in (HEADER.split(","), ROW.split(","), ROW.replace("A-1", "A-2").split(","), last):
         book.active.append(cells)
@@ -266,7 +262,6 @@ def test_a_list_that_nobody_reads_refuses_no_row(tmp_path):
     ],
 )
 def test_a_file_beside_it_proves_the_whole_file(tmp_path, figures, told):
-    """The control file must be there, be readable, and tell what was read."""
     path, beside = tmp_path / "o.csv", tmp_path / "o.csv.control"
     path.write_text(GOOD)
     layout = FileLayout(control_file=".control")

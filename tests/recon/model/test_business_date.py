@@ -39,7 +39,6 @@ def utc(text):
     ],
 )
 def test_a_business_date_closes_at_its_local_cut_off(cut_off, day, closes):
-    """The cut-off is local time of the business date, also in nights when the clock changes."""
     calendar = BusinessCalendar.of(timezone="Europe/London", cut_off=cut_off)
 
     assert calendar.closes_at(date.fromisoformat(day)) == utc(closes)
@@ -47,7 +46,6 @@ def test_a_business_date_closes_at_its_local_cut_off(cut_off, day, closes):
 
 @given(zone=ZONES, cut_off=CUT_OFFS, day=DAYS)
 def test_the_cut_off_instant_belongs_to_the_next_day(zone, cut_off, day):
-    """The last microsecond before the cut-off is the day's, the cut-off itself the next day's."""
     calendar = BusinessCalendar.of(timezone=zone, cut_off=cut_off)
     closes = calendar.closes_at(day)
 
@@ -61,7 +59,6 @@ def test_the_cut_off_instant_belongs_to_the_next_day(zone, cut_off, day):
     instant=st.datetimes(*DECADE, timezones=st.just(UTC)),
 )
 def test_every_instant_has_exactly_one_business_date(zone, cut_off, instant):
-    """An instant lies between the close of the day before and the close of its own day."""
     calendar = BusinessCalendar.of(timezone=zone, cut_off=cut_off)
     day = calendar.business_date_of(instant)
 
@@ -83,7 +80,6 @@ def test_every_instant_has_exactly_one_business_date(zone, cut_off, instant):
     ],
 )
 def test_a_grace_ends_in_business_days_or_elapsed_hours(since, grace, due):
-    """Hours elapse; business days end at the same local time, past week-ends and holidays."""
     calendar = BusinessCalendar.of(timezone="Europe/London", holidays=[date(2026, 12, 25)])
 
     assert calendar.due_at(utc(since), grace=Grace.parse(grace)) == utc(due)
@@ -100,7 +96,6 @@ def test_hours_of_grace_are_elapsed_time_over_a_clock_change(since):
 
 @given(start=DAYS, days=st.integers(min_value=0, max_value=400))
 def test_business_days_agree_with_counting_by_hand(start, days):
-    """The count is that of a calendar on the wall."""
     wall = [start + timedelta(days=n) for n in range(1, days + 1)]
     expected = sum(day.strftime("%a") not in {"Sat", "Sun"} for day in wall)
 
@@ -109,14 +104,12 @@ def test_business_days_agree_with_counting_by_hand(start, days):
 
 @pytest.mark.parametrize("cut_off", ["24:01", "25:00", "9:00", "18:60", "18.00", "", "18:00:00"])
 def test_a_cut_off_that_is_no_time_is_refused(cut_off):
-    """The message shows what a cut-off looks like."""
     with pytest.raises(ConfigurationError, match=r"cut_off .* such as 18:00 or 24:00"):
         BusinessCalendar.of(cut_off=cut_off)
 
 
 @pytest.mark.parametrize("zone", ["", "Mars/Olympus", "Europe", "../etc/passwd", "a\0b", "x" * 999])
 def test_a_zone_that_is_none_is_refused(zone):
-    """The message shows what a time zone looks like, whatever the system says of the name."""
     with pytest.raises(ConfigurationError, match="not a time zone such as Europe/London"):
         BusinessCalendar.of(timezone=zone)
 
@@ -125,29 +118,24 @@ def test_a_zone_that_is_none_is_refused(zone):
     "text", ["24", "h", "-1h", "1.5h", "5 bd", "5BD", "01h", "\u0665bd", "9999h", "367bd"]
 )
 def test_a_grace_that_is_none_is_refused(text):
-    """The message shows both forms and the bound."""
     with pytest.raises(ConfigurationError, match="grace such as 24h or 5bd"):
         Grace.parse(text)
 
 
 @given(count=st.integers(min_value=0, max_value=366), unit=st.sampled_from(["h", "bd"]))
 def test_a_grace_is_written_as_it_is_read(count, unit):
-    """Text to grace and back is the same text."""
     assert str(Grace.parse(f"{count}{unit}")) == f"{count}{unit}"
 
 
 def test_midnight_is_local():
-    """The first instant of a day is that of its zone."""
     assert midnight(date(2026, 6, 20), zone=ZoneInfo("Europe/London")) == utc("2026-06-19T23:00")
 
 
 def test_the_local_date_is_that_of_the_zone():
-    """Half past eleven in London's summer evening is the same day there and the next in UTC."""
     assert LONDON.local_date(utc("2026-06-20T23:30")) == date(2026, 6, 21)
 
 
 @pytest.mark.parametrize("text", ["2026-13", "2026-1", "november", "2026-11-01", ""])
 def test_what_is_no_month_is_refused(text):
-    """A month is a year and a month, nothing else."""
     with pytest.raises(UsageError):
         BusinessMonth.named(text)

@@ -39,7 +39,6 @@ MINOR_UNITS = st.integers(min_value=0, max_value=MINOR_UNITS_MAX)
     ],
 )
 def test_an_amount_is_read_exactly(text, currency, minor_units):
-    """ASCII digits with the currency's decimals are an amount."""
     assert parse_minor_units(text, currency=currency) == minor_units
 
 
@@ -65,7 +64,6 @@ def test_an_amount_is_read_exactly(text, currency, minor_units):
     ],
 )
 def test_other_text_is_refused_with_an_example(text, currency):
-    """No sign, no grouping, no exponent, no other digits, never rounded; the message shows how."""
     with pytest.raises(
         AmountError, match=rf"such as {format_minor_units(12345, currency=currency)}"
     ):
@@ -80,27 +78,23 @@ def test_other_text_is_refused_with_an_example(text, currency):
     ],
 )
 def test_an_amount_too_large_is_refused(text, currency, message):
-    """Sums of many amounts must still fit 64 bits."""
     with pytest.raises(AmountError, match=message):
         parse_minor_units(text, currency=currency)
 
 
 @pytest.mark.parametrize("code", ["eur", "EURO", "", "978", "BTC", " EUR", "\u0412YN"])
 def test_a_currency_outside_iso_4217_is_refused(code):
-    """Currency codes are the three capital letters of ISO 4217, nothing near them."""
     with pytest.raises(AmountError, match="not an ISO 4217 currency code"):
         parse_minor_units("1.00", currency=code)
 
 
 @pytest.mark.parametrize("code", ["XAU", "XXX", "XTS"])
 def test_a_code_without_minor_unit_is_refused(code):
-    """Gold, tests and no currency at all have no smallest unit to count."""
     with pytest.raises(AmountError, match="no minor unit"):
         exponent(code)
 
 
 def test_only_adjustments_may_be_signed():
-    """A leading minus is read by the signed reader only, and only once."""
     assert parse_signed_minor_units("-1.50", currency="EUR") == -150
     assert parse_signed_minor_units("1.50", currency="EUR") == 150
     with pytest.raises(AmountError, match="is not an amount"):
@@ -109,7 +103,6 @@ def test_only_adjustments_may_be_signed():
 
 @given(minor_units=MINOR_UNITS, currency=CURRENCIES)
 def test_reading_undoes_writing(minor_units, currency):
-    """What a report writes is read back as the same count, for every exponent and sign."""
     if minor_units < 10 ** (AMOUNT_DIGITS_MAX + exponent(currency)):
         text = format_minor_units(minor_units, currency=currency)
 
@@ -119,7 +112,6 @@ def test_reading_undoes_writing(minor_units, currency):
 
 @given(text=st.text(alphabet="0123456789.-+, eE\u0663", max_size=24), currency=CURRENCIES)
 def test_whatever_is_accepted_means_what_it_says(text, currency):
-    """No text is read as another amount than the decimal number it shows."""
     try:
         minor_units = parse_minor_units(text, currency=currency)
     except AmountError:
@@ -133,13 +125,11 @@ def test_whatever_is_accepted_means_what_it_says(text, currency):
     [(-123450, "EUR", "-1234.50"), (0, "KWD", "0.000"), (-5, "JPY", "-5"), (7, "EUR", "0.07")],
 )
 def test_amounts_are_written_without_grouping(minor_units, currency, text):
-    """The currency's decimals, a leading minus, no grouping."""
     assert format_minor_units(minor_units, currency=currency) == text
 
 
 @pytest.mark.parametrize("amount", [1.1, 1, "1.10", Decimal("NaN"), Decimal("Infinity"), None])
 def test_money_takes_exact_decimals_only(amount):
-    """A float, an integer or not-a-number never becomes money."""
     with pytest.raises(AmountError, match="not an exact amount"):
         Money(amount, "EUR")  # type: ignore[arg-type]  # that is the point
 
@@ -153,12 +143,10 @@ def test_money_takes_exact_decimals_only(amount):
     ],
 )
 def test_money_is_never_rounded_to_minor_units(amount, message):
-    """Digits beyond the precision of the decimal context are seen, not cut."""
     with pytest.raises(AmountError, match=message):
         _ = Money(Decimal(amount), "EUR").minor_units
 
 
 def test_money_reads_well():
-    """People see grouping, the currency's decimals and its code."""
     assert str(Money(Decimal("-1234567.5"), "EUR")) == "-1,234,567.50 EUR"
     assert str(Money(Decimal(1500), "JPY")) == "1,500 JPY"

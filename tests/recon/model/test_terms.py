@@ -43,12 +43,10 @@ SPLIT_INCOMPLETE, REVIEW_STUCK, SUBSCRIPTION_NOT_ENDED, STALE_PENDING
 
 
 def test_the_precedence_of_break_codes_is_the_contracts():
-    """Which finding becomes the primary code is decided by this list and nothing else."""
     assert [code.value for code in BreakCode] == re.findall(r"[A-Z_]+", PRECEDENCE)
 
 
 def test_every_instruction_state_is_judged_exactly_once():
-    """Confirmed, rejected, doubtful, waiting or withdrawn: no state is in two groups or in none."""
     groups = [CONFIRMED_STATES, REJECTED_STATES, DOUBTFUL_STATES, WAITING_STATES]
     judged = [state for group in groups for state in group] + [InstructionState.WITHDRAWN]
 
@@ -56,7 +54,6 @@ def test_every_instruction_state_is_judged_exactly_once():
 
 
 def test_a_verdict_has_the_exit_code_of_the_contract():
-    """0 reconciled, 3 breaks open, 4 not proven or incomplete."""
     assert {verdict.value: verdict.exit_code for verdict in Verdict} == {
         "NOT PROVEN": 4,
         "INCOMPLETE": 4,
@@ -66,7 +63,6 @@ def test_a_verdict_has_the_exit_code_of_the_contract():
 
 
 def test_a_control_total_passes_only_at_zero():
-    """One minor unit of difference is a failure, in either direction."""
     totals = [_total(left, right=100) for left in (100, 99, 101)]
 
     assert [total.passed for total in totals] == [True, False, False]
@@ -78,7 +74,6 @@ def _total(left, *, right):
 
 
 def test_the_folder_itself_is_flushed_and_let_go(tmp_path, monkeypatch):
-    """The descriptor of that very folder reaches the disk, and is closed after an error too."""
     flushed: list[tuple[int, str]] = []
 
     def failing(descriptor):
@@ -103,7 +98,6 @@ CLASSES = [
 
 
 def test_the_drawn_tree_is_the_real_one():
-    """Every class stands in the drawing, under its parent, and nothing else does."""
     drawn = re.findall(
         r"^ {4}([ │├└─]*)(\w+(?:Error|Defect)?)\b", errors.__doc__ or "", re.MULTILINE
     )
@@ -127,7 +121,6 @@ def test_the_drawn_tree_is_the_real_one():
     ],
 )
 def test_an_error_ends_the_command_with_its_code(error, exit_code):
-    """1 error, 2 usage or configuration, 4 a proof before money failed, 75 held."""
     assert error.exit_code == exit_code
 
 
@@ -149,7 +142,6 @@ ACCOUNT = ("M", "A")
 
 
 def test_work_tells_its_listener_how_much_of_all_is_done():
-    """A beginning, each part as it is done, and never more than all."""
     heard: list[str] = []
     with reported_to(lambda step_progress: heard.append(str(step_progress))):
         progress = WorkProgress("orders asked", of=2_500)
@@ -164,7 +156,6 @@ def test_work_tells_its_listener_how_much_of_all_is_done():
 
 
 def test_nothing_is_told_of_nothing_nor_to_nobody():
-    """Work without rows is silent, and so is the listener of another block."""
     heard: list[StepProgress] = []
     with reported_to(heard.append):
         WorkProgress("files read", of=0).advance()
@@ -174,7 +165,6 @@ def test_nothing_is_told_of_nothing_nor_to_nobody():
 
 
 def test_parts_count_once_somebody_is_done_with_them():
-    """A batch of rows is told when the next one is asked for, by its length."""
     heard: list[int] = []
     seen: list[int] = []
     with reported_to(lambda step_progress: heard.append(step_progress.done)):

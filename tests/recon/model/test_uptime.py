@@ -26,7 +26,6 @@ NOW = datetime(2026, 11, 21, 9, tzinfo=UTC)
 
 
 def test_a_replayed_night_has_the_time_of_its_own_clock():
-    """Readings from a clock that is passed in are comparable, and go with it."""
     early, late = uptime_of(lambda: NOW), uptime_of(lambda: NOW + timedelta(seconds=5))
 
     assert early.boot_id == late.boot_id
@@ -60,7 +59,6 @@ def _as_before():
 
 
 def test_a_knot_stays_until_so_many_objects_were_made():
-    """A thousand objects are no reason to look; after the bound the knot is gone."""
     gc.collect()
     collect_seldom()
     knot = weakref.ref(Knot())
@@ -93,7 +91,6 @@ def held():
 
 
 def test_what_nothing_holds_any_more_goes_back_to_the_machine():
-    """A list of two million texts and their table leave less than a quarter of themselves."""
     before = held()
     texts = [f"order-{number:012}" for number in range(TEXTS)]
     table = pa.table({"texts": texts})
@@ -126,7 +123,6 @@ def test_frames_that_only_hold_themselves_go_where_the_process_is_large(monkeypa
     "start", ["from recon.cli import main; main(['--version'])", "import flows"]
 )
 def test_commands_and_flows_choose_the_pool_that_keeps_least(start, named, chosen):
-    """Arrow is loaded after the choice, and what an operator names stays."""
     variables = {name: word for name, word in os.environ.items() if name != POOL_VARIABLE}
     code = f"{start}\nimport pyarrow\nprint(pyarrow.default_memory_pool().backend_name)"
     ran = subprocess.run(

@@ -15,7 +15,6 @@ def _arm(hook):
 
 
 def test_mail_and_webhook_get_words_and_file(tmp_path):
-    """Title, text and attachment arrive whole at a real mail server and a real HTTP server."""
     book = tmp_path / "reconciliation.xlsx"
     book.write_bytes(b"PK sheet")
     message = Message("BREAKS OPEN: 1/2", "Two open.\nLook.", attachment=book)
@@ -34,7 +33,6 @@ def test_mail_and_webhook_get_words_and_file(tmp_path):
 
 
 def test_a_file_that_is_too_large_stays_at_home(tmp_path):
-    """Above the bound the words go without the file."""
     book = tmp_path / "large.xlsx"
     with book.open("wb") as file:
         file.truncate(ATTACHMENT_BYTES_MAX + 1)
@@ -54,7 +52,6 @@ def test_a_file_that_is_too_large_stays_at_home(tmp_path):
     ids=["refused", "nobody-there", "silent"],
 )
 def test_a_webhook_that_fails_is_told_without_its_token(prepare, words, seconds, caplog):
-    """Status, silence and absence become words; the token stands neither there nor in any log."""
     caplog.set_level(logging.DEBUG)
     with webhook() as hook:
         prepare(hook)
@@ -65,7 +62,6 @@ def test_a_webhook_that_fails_is_told_without_its_token(prepare, words, seconds,
 
 
 def test_one_slow_address_does_not_keep_the_others():
-    """A mail goes out while a webhook has not answered yet: here it answers only after the mail."""
     with mailbox() as box, webhook() as hook:
         hook.silent = box.arrived
         both = {"hook": (hook.address, MESSAGE), "mail": (box.address, MESSAGE)}
@@ -75,7 +71,6 @@ def test_one_slow_address_does_not_keep_the_others():
 
 
 def test_a_mail_server_that_refuses_is_named():
-    """A refused mail is no success."""
     with mailbox() as box:
         box.refusing = True
         problem = deliver({"mail": (box.address, MESSAGE)})["mail"]
@@ -84,7 +79,6 @@ def test_a_mail_server_that_refuses_is_named():
 
 
 def test_a_redirect_is_not_followed():
-    """Nobody is told at an address that nobody declared."""
     with webhook() as hook, webhook() as elsewhere:
         hook.status, hook.location = 307, f"http://127.0.0.1:{elsewhere.port}/"
         problem = deliver({"hook": (hook.address, MESSAGE)})["hook"]
@@ -107,7 +101,6 @@ def test_a_redirect_is_not_followed():
     ],
 )
 def test_an_unsafe_or_unknown_address_is_refused(address, words):
-    """Plain text to another machine, an unchecked certificate, and no address at all."""
     with pytest.raises(ConfigurationError, match=words) as refused:
         check_address(address)
 
@@ -123,5 +116,4 @@ def test_an_unsafe_or_unknown_address_is_refused(address, words):
     ],
 )
 def test_an_address_is_shown_without_its_secrets(address, shown):
-    """Kind and host are shown, never user, password, path or token."""
     assert check_address(address) == shown

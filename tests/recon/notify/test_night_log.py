@@ -24,7 +24,6 @@ def _lines(log):
 
 
 def test_a_line_has_its_fields_and_only_those(log):
-    """Run, stage and figures stand in the line; what is no field of ours does not get in."""
     note("settle did its work.", fields={"run_id": "r-1", "rows": {"sent": 2}, "card": "4111"})
 
     (line,) = _lines(log)
@@ -38,7 +37,6 @@ def test_a_line_has_its_fields_and_only_those(log):
 
 
 def test_the_text_of_an_exception_stays_out(log):
-    """A stack can quote a customer's data."""
     try:
         int("iban DE00")
     except ValueError:
@@ -49,7 +47,6 @@ def test_the_text_of_an_exception_stays_out(log):
 
 
 def test_opening_it_again_writes_each_line_once(log):
-    """Every step of a night opens its own environment."""
     open_log({"RECON_LOG_FILE": str(log)})
     note("once", fields={})
 
@@ -66,7 +63,6 @@ def test_a_log_that_was_moved_away_goes_on_in_a_new_file(log):
 
 
 def test_a_log_that_cannot_be_written_is_refused_with_its_name():
-    """A folder that is not there is told before a night begins."""
     with pytest.raises(ConfigurationError, match=r"RECON_LOG_FILE names /nowhere/recon.log"):
         open_log({"RECON_LOG_FILE": "/nowhere/recon.log"})
 

@@ -56,7 +56,6 @@ def in_groups(pan, *, gap):
 @pytest.mark.parametrize("gap", GAPS, ids=ascii)
 @pytest.mark.parametrize("pan", PANS)
 def test_a_card_number_is_found_and_starred_however_it_is_written(pan, gap):
-    """Any dash or space between its groups, any word before or behind it."""
     written = in_groups(pan, gap=gap)
     for around in SURROUNDINGS:
         text = around.format(written)
@@ -69,7 +68,6 @@ def test_a_card_number_is_found_and_starred_however_it_is_written(pan, gap):
 
 @pytest.mark.parametrize("zero", ZEROS, ids=ascii)
 def test_a_card_number_in_digits_of_another_script_is_found(zero):
-    """Digits count by their value, and are starred like ours."""
     pan = "".join(chr(ord(zero) + int(digit)) for digit in "4111111111111111")
     assert holds_card(f"order {pan}")
     assert masked_cards(pan) == f"{pan[:6]}******{pan[-4:]}"
@@ -79,7 +77,6 @@ def test_a_card_number_in_digits_of_another_script_is_found(zero):
     "written", ["4 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1", "41-11-11-11-11-11-11-11", "411111 1111111111"]
 )
 def test_a_card_number_in_other_groups_is_found(written):
-    """Groups of one size, or none of them short."""
     assert holds_card(written)
 
 
@@ -102,14 +99,12 @@ def test_other_numbers_stay(text):
 
 
 def test_our_own_ids_stay_as_they_are():
-    """In a list of them, or in the text that holds them; another one beside them does not."""
     text = "4111111111111111 5555-5555-5555-4444"
     for keep in (["4111111111111111"], '{"order_no": "4111111111111111"}'):
         assert masked_cards(text, keep=keep) == "4111111111111111 5555-55**-****-4444"
 
 
 def test_a_number_that_only_lacks_its_check_digit_is_told_apart():
-    """What a column of ids is judged by."""
     words = ["A-1", "ORD-4111111111111112", "ORD-4111111111111111"]
     assert [likeness(word) for word in words] == [*Likeness]
 

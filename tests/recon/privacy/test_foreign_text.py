@@ -20,7 +20,6 @@ from recon.privacy.foreign_text import MESSAGE_CHARACTERS_MAX, code_and_text, ma
     ],
 )
 def test_foreign_text_is_one_bounded_line_without_card_numbers(text, kept):
-    """Luhn decides; first six and last four digits stay."""
     assert redacted(text) == kept
 
 
@@ -44,7 +43,6 @@ CARDS = st.sampled_from(["4111111111111111", "378282246310005", "630400000000000
     st.text(alphabet="0123456789 -a", max_size=30),
 )
 def test_no_company_hides_a_card_number(before, card, gap, behind):
-    """Whatever digits stand before and behind it, in groups of four or in one."""
     shown = gap.join(card[at : at + 4] for at in range(0, len(card), 4))
 
     masked = masked_cards(f"{before} {shown} {behind}")

@@ -19,7 +19,6 @@ from recon.privacy.own_files import (
 
 
 def mode(path):
-    """Who may do what."""
     return path.stat().st_mode & 0o777
 
 
@@ -45,7 +44,6 @@ def test_files_and_folders_are_closed_to_strangers(umask, tmp_path):
 
 
 def test_a_program_of_ours_closes_what_its_libraries_write(umask, tmp_path):
-    """Databases and logs of others obey the umask; a stricter one stays as strict."""
     refuse_other_users()
     (tmp_path / "theirs").write_text("text")
     (tmp_path / "folder").mkdir()
@@ -64,7 +62,6 @@ with folder_for_now("recon-sql-") as folder:
 
 
 def test_a_killed_process_leaves_its_temporary_folder_to_the_next_one(tmp_path, monkeypatch):
-    """What it held goes at the next call; what a living process holds, or is another's, stays."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     other = tmp_path / "recon-sheets-x"
     other.mkdir()
@@ -91,7 +88,6 @@ def test_a_killed_process_leaves_its_temporary_folder_to_the_next_one(tmp_path, 
 
 
 def test_a_result_takes_its_place_at_once(umask, tmp_path):
-    """For owner and group; a link that lies there is replaced, and its file is not touched."""
     victim, path = tmp_path / "victim", tmp_path / "result"
     victim.write_text("mine")
     path.symlink_to(victim)

@@ -32,14 +32,12 @@ def asked(*parts, seconds=0, then=None):
 
 
 def test_servers_say_and_log_nothing():
-    """Of themselves or of whoever asks."""
     config = server_config(Starlette())
     assert (config.access_log, config.server_header, config.proxy_headers) == (False,) * 3
     assert (config.http, config.limit_concurrency) == (Impatient, own_servers.CONNECTIONS_MAX)
 
 
 def test_a_body_is_bounded_in_size_and_time(monkeypatch):
-    """The last byte that fits is taken, one more is not; one that is late ends."""
     bodies = Bodies(10)
     assert asyncio.run(bodies.read(asked(b"12345", b"67890"))) == b"1234567890"
     assert asyncio.run(bodies.read(asked(b"12345", b"678901"))) is None
@@ -49,7 +47,6 @@ def test_a_body_is_bounded_in_size_and_time(monkeypatch):
 
 
 def test_few_large_bodies_are_in_memory_at_once():
-    """The third waits for its turn, and a small one does not."""
     large = b"x" * (own_servers.SMALL_BYTES_MAX + 1)
     ends: list[str] = []
 

@@ -22,7 +22,6 @@ from recon.privacy.this_machine import is_loopback
 
 
 def test_a_socket_is_for_its_owner_or_a_group(tmp_path):
-    """Whatever the umask."""
     with (
         listening(tmp_path / "a", whose="a test"),
         listening(tmp_path / "b", mode=WITH_GROUP, whose="a test"),
@@ -44,7 +43,6 @@ except PermissionError:
 
 @pytest.mark.parametrize("mode", [OWNER_ONLY, WITH_GROUP])
 def test_another_user_of_the_machine_does_not_get_in(mode):
-    """Tried as one; our own login does."""
     if os.geteuid() != 0:
         pytest.skip("only root can start a program as another user")
     with tempfile.TemporaryDirectory() as folder:
@@ -57,7 +55,6 @@ def test_another_user_of_the_machine_does_not_get_in(mode):
 
 
 def test_one_that_answers_stays(tmp_path):
-    """A second process is told; one that was left behind is made anew."""
     path = tmp_path / "a"
     with listening(path, whose="a test"):
         assert is_heard(path)
@@ -70,7 +67,6 @@ def test_one_that_answers_stays(tmp_path):
 
 @pytest.mark.parametrize("what", ["file", "link to a socket", "link to nothing"])
 def test_what_is_no_socket_stays(tmp_path, what):
-    """Nothing is deleted by a misspelt name, and nobody is led elsewhere by a link."""
     path, other = tmp_path / "a", tmp_path / "b"
     if what == "file":
         path.write_text("mine")
@@ -85,7 +81,6 @@ def test_what_is_no_socket_stays(tmp_path, what):
 
 
 def test_a_long_path_and_an_unknown_group_are_refused(tmp_path):
-    """Before anything is made."""
     with pytest.raises(SocketUnusableError, match="more than"):
         listening(tmp_path / ("x" * PATH_BYTES_MAX), whose="a test")
     with pytest.raises(SocketUnusableError, match="no group no-such"):

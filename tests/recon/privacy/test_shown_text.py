@@ -23,7 +23,6 @@ from recon.privacy.shown_text import defused, masked, name_problem, printable, r
     ],
 )
 def test_what_is_private_is_starred_in_a_sentence(text, shown):
-    """Cards, the codes behind or before their name, bank accounts; nothing else."""
     assert masked(text) == shown
 
 
@@ -38,7 +37,6 @@ def test_what_is_private_is_starred_in_a_sentence(text, shown):
     ],
 )
 def test_every_name_of_a_file_can_be_shown_and_stored(name, shown):
-    """Bytes that are not UTF-8 by their number, cards starred; what is fine stays."""
     text = os.fsdecode(name)
     assert shown_name(text) == shown
     assert shown_name(text).encode().decode() == shown
@@ -66,7 +64,6 @@ def test_text_of_a_stranger_can_be_written_everywhere():
     ],
 )
 def test_a_cell_that_begins_like_a_formula_is_text(text, cell):
-    """Also behind a separator that is not ours; numbers and everything else stay as they are."""
     assert defused(text) == cell
 
 
@@ -80,7 +77,6 @@ def test_a_cell_that_begins_like_a_formula_is_text(text, cell):
     ],
 )
 def test_an_account_number_is_cut_wherever_it_stands(text, shown):
-    """In one piece or in groups, between words or signs; only country and end are left."""
     assert masked_accounts(text) == shown
     assert redacted(text) == shown
 
@@ -96,5 +92,4 @@ def test_an_account_number_is_cut_wherever_it_stands(text, shown):
     ],
 )
 def test_what_is_no_account_number_stays(text):
-    """Wrong check digits, a wrong length, a country without such numbers, a longer word."""
     assert masked_accounts(text) == text

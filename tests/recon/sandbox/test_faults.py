@@ -49,7 +49,6 @@ def played(rule, calls, *, seed=42):
     ],
 )
 def test_a_rule_chooses_its_calls(rule, expected):
-    """By number, by interval, by pattern, at most so often: counted over the calls it is about."""
     calls = ["a1", "b1", "b2", "a2", "b3", "a3"]
     assert "".join("ny"[hit] for hit in played(rule, calls)) == expected
 
@@ -84,7 +83,6 @@ def test_chance_depends_on_row_and_attempt_never_on_the_order_of_calls():
     ],
 )
 def test_a_wrong_plan_is_refused_by_rule_and_field(tmp_path, text, named):
-    """The message names the file, the rule and the field."""
     path = tmp_path / "plan.json"
     path.write_text(text)
     with pytest.raises(ConfigurationError, match=named) as caught:
@@ -93,7 +91,6 @@ def test_a_wrong_plan_is_refused_by_rule_and_field(tmp_path, text, named):
 
 
 def test_the_endpoint_replaces_or_appends(gateway):
-    """A list replaces; `append` adds; one rule alone is a plan; a wrong one changes nothing."""
     post = gateway.http.post
     assert post("/_sandbox/faults", json=[{"kind": "fin"}] * 2).json() == {"rules": 2}
     more = {"append": True, "rules": [{"kind": "reset", "operation": "refund"}]}
@@ -107,7 +104,6 @@ def test_the_endpoint_replaces_or_appends(gateway):
 
 
 def test_a_plan_of_the_command_line_is_in_force_and_survives_a_restart(tmp_path):
-    """Started again on its state with the same plan, the counting goes on instead of beginning."""
     plan = tmp_path / "plan.json"
     plan.write_text('[{"operation": "capture", "kind": "status", "nth": 2}]')
     options = SandboxOptions(orders=5, state=tmp_path / "s.sqlite", fault_plan=plan)
@@ -139,7 +135,6 @@ def rows_of(reply):
 
 
 def has_status(status):
-    """The reply carries an HTTP status."""
     return lambda reply, _asked: reply.status_code == status
 
 
@@ -153,12 +148,10 @@ def is_no_json(reply, _asked):
 
 
 def answers(count):
-    """The reply has so many rows."""
     return lambda reply, _asked: len(rows_of(reply)) == count
 
 
 def signature_is(expected):
-    """The signature of the reply."""
     return lambda reply, _asked: reply.json().get("encryption_data", "none") == expected
 
 
@@ -241,7 +234,6 @@ SEEN_ELSEWHERE = {"lag", "refuse", "refuse_caller", "stale_signature", "replayed
 
 
 def test_every_kind_stands_in_the_table():
-    """A kind without a row of the table or a test of its own is not proven."""
     assert set(CASES) | SEEN_ELSEWHERE | NOTIFY_KINDS == set(KINDS)
 
 
@@ -252,7 +244,6 @@ def api_captures(gateway):
 
 @pytest.mark.parametrize("kind", sorted(CASES))
 def test_a_kind_does_what_it_says(gateway, kind):
-    """The client sees exactly this fault, and the truth has exactly these captures."""
     case, asked = CASES[kind], gateway.authorised()[:2]
     gateway.faults({"operation": "capture", "kind": kind} | case.rule)
     if isinstance(case.sees, str):
@@ -269,7 +260,6 @@ def test_a_kind_does_what_it_says(gateway, kind):
 
 @pytest.mark.parametrize("kind", LOSING)
 def test_before_the_commit_nothing_takes_effect(gateway, kind):
-    """The same fault on the other side of the commit leaves the truth untouched."""
     rule = {"operation": "capture", "kind": kind, "when": "before"}
     gateway.faults(rule | ({"seconds": 0.01} if kind == "silence" else {}))
     try:
@@ -280,14 +270,12 @@ def test_before_the_commit_nothing_takes_effect(gateway, kind):
 
 
 def test_a_gateway_that_does_not_know_our_address_refuses_the_query(gateway):
-    """The query ends with status 7, other calls are not concerned."""
     gateway.faults({"kind": "refuse_caller"})
     assert gateway.query(orders="a").json()["return_status"] == "7"
     assert gateway.row("capture", gateway.authorised()[0])["capture_status"] == "1"
 
 
 def test_a_gateway_may_refuse_every_connection_for_a_while():
-    """The call before it is answered; then ConnectError, and after its seconds all is well."""
     with serving(SandboxOptions(orders=5)) as sandbox:
         caller = Caller(sandbox.base_url)
         with caller.http:
@@ -315,7 +303,6 @@ def wait_until_reachable(base_url):
 
 
 def test_an_earlier_reply_may_come_again(gateway):
-    """The second capture is answered with the first one's reply; both took effect."""
     first, second = gateway.authorised()[:2]
     gateway.faults({"operation": "capture", "kind": "replayed_reply", "nth": 2})
     earlier = gateway.batch("capture", [first]).json()
@@ -324,7 +311,6 @@ def test_an_earlier_reply_may_come_again(gateway):
 
 
 def test_a_lag_in_seconds_ends_with_the_clock(gateway):
-    """Until an hour has passed the query shows the state before the capture."""
     row = gateway.authorised()[0]
     gateway.row("capture", row)
     gateway.faults({"operation": "retrievalTrans", "kind": "lag", "seconds": 3600})
@@ -338,7 +324,6 @@ def test_a_lag_in_seconds_ends_with_the_clock(gateway):
     [("capture", "3000", "6000"), ("cancel", "5000", "2000"), ("refund", "4100", "3000")],
 )
 def test_a_success_may_flip_to_a_failure(gateway, operation, at_once, later):
-    """Answered as done and shown as done; an hour later it has failed, and the ledger has both."""
     row = (gateway.captured() if operation == "refund" else gateway.authorised())[0]
     gateway.faults({"operation": operation, "kind": "late_flip", "seconds": 3600})
     answer = gateway.row(operation, row | {"refund_amount": row["amount"]})
@@ -354,7 +339,6 @@ def test_a_success_may_flip_to_a_failure(gateway, operation, at_once, later):
 
 
 def test_the_portal_can_be_used_without_a_call(gateway):
-    """One request does by hand what a merchant's clerk would; what cannot be done is refused."""
     row = gateway.authorised()[0]
     by_hand = {"action": "cancel", "key": row["order_no"]}
     assert gateway.http.post("/_sandbox/portal", json=by_hand).json() == {"refused": ""}
@@ -369,7 +353,6 @@ def test_the_portal_can_be_used_without_a_call(gateway):
 
 
 def test_a_lag_concerns_the_orders_it_names(gateway):
-    """Another order in the same query is shown as it is."""
     old, new = gateway.authorised()[:2]
     gateway.batch("capture", [old, new])
     rule = {"operation": "retrievalTrans", "kind": "lag", "order_no": old["order_no"]}

@@ -31,7 +31,6 @@ def later(gateway, seconds):
 
 
 def test_a_payment_is_told_once_to_the_address_of_its_request(gateway, site):
-    """One signed form arrives, and a 2xx ends it."""
     gateway.authorise(order_no="n-1", notify_url=site.url)
     (said,) = told(gateway)
     assert said["state"] == "acknowledged"
@@ -42,7 +41,6 @@ def test_a_payment_is_told_once_to_the_address_of_its_request(gateway, site):
 
 @pytest.mark.parametrize("status", [301, 404, 500])
 def test_every_other_answer_is_repeated_until_it_is_acknowledged(gateway, site, status):
-    """No redirect is followed; the third attempt stands where the clock has it."""
     site.statuses = [status, status]
     gateway.authorise(order_no="n-1", notify_url=site.url)
     (said,) = told(gateway)
@@ -85,7 +83,6 @@ def test_nobody_listening_is_given_up_after_thirty_six_hours(gateway):
     ],
 )
 def test_nothing_leaves_this_machine(gateway, url):
-    """Any other address is kept, shown, and never tried."""
     gateway.authorise(order_no="n-1", notify_url=url)
     (said,) = told(gateway)
     assert (said["state"], said["url"], said["attempts"]) == ("not sent", url, [])
@@ -120,13 +117,11 @@ CASES: dict[str, tuple[int, Seen]] = {
 
 
 def test_every_kind_of_notification_stands_in_the_table():
-    """A kind without a row is not proven."""
     assert set(CASES) == NOTIFY_KINDS
 
 
 @pytest.mark.parametrize("kind", sorted(CASES))
 def test_a_fault_hits_the_first_of_two_notifications(gateway, site, kind):
-    """The merchant hears what the table says, the sandbox names the fault, money is untouched."""
     gateway.faults({"kind": kind, "operation": "authorise", "nth": 1})
     for order_no in ("n-1", "n-2"):
         reply = gateway.authorise(order_no=order_no, notify_url=site.url)
@@ -140,7 +135,6 @@ def test_a_fault_hits_the_first_of_two_notifications(gateway, site, kind):
 
 
 def test_what_is_late_comes_when_the_clock_gets_there(gateway, site):
-    """Not a second before."""
     gateway.faults({"kind": "notify_late", "seconds": 60})
     gateway.authorise(order_no="n-1", notify_url=site.url)
     assert (later(gateway, 59), site.received) == (0, [])

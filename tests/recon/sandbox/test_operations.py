@@ -8,7 +8,6 @@ from tests.recon.sandbox.conftest import ACCOUNT, MERCHANT, signature
 
 
 def euros(rows):
-    """The first row in a currency of two decimals."""
     return next(row for row in rows if row["currency"] == "EUR")
 
 
@@ -49,7 +48,6 @@ def test_an_intention_that_the_gateway_took_back_may_take_effect_again(gateway):
 
 
 def test_an_authorisation_expires_after_seven_days(gateway):
-    """Later it is shown as expired and can be neither captured nor cancelled."""
     row = euros(gateway.authorised())
     gateway.pass_days(4)
     assert gateway.status(row["order_no"]) == "2000"
@@ -61,7 +59,6 @@ def test_an_authorisation_expires_after_seven_days(gateway):
 
 
 def test_a_refund_is_refused_after_180_days(gateway):
-    """The window counts from the capture."""
     row = euros(gateway.captured())
     gateway.pass_days(150)
     assert gateway.row("refund", refund_row(row, "1.00"))["refund_status"] == "1"
@@ -83,7 +80,6 @@ def test_only_99_refunds_fit_one_payment(gateway):
 
 @pytest.mark.parametrize(("currency", "half"), [("JPY", "100.00"), ("KWD", "0.100")])
 def test_currencies_keep_their_own_decimals(gateway, currency, half):
-    """Yen are written with two zeroes, dinars with three decimals, and nothing is rounded."""
     row = next(row for row in gateway.captured() if row["currency"] == currency)
     assert gateway.row("refund", refund_row(row, half))["refund_status"] == "1"
     assert gateway.effects()[0]["amount"] == half
@@ -110,7 +106,6 @@ PAYOUT: dict[str, Any] = {
 
 
 def payout_body(**changed):
-    """A signed payout."""
     fields = PAYOUT | changed
     names = ("merchant_id", "account_id", "request_id", "payment_currency", "payment_amount")
     return {"encryption_data": signature(*(str(fields[name]) for name in names))} | fields

@@ -16,7 +16,6 @@ from recon.sandbox.server import open_sandbox
 
 
 def test_a_timeline_shows_truth_beside_what_was_told(gateway):
-    """A capture whose reply was cut stands in the truth with its fault beside it."""
     row = gateway.authorised()[0]
     gateway.faults({"operation": "capture", "kind": "fin"})
     with pytest.raises(httpx.RemoteProtocolError):
@@ -29,13 +28,11 @@ def test_a_timeline_shows_truth_beside_what_was_told(gateway):
 
 
 def test_what_a_client_sent_is_text_on_the_page(gateway):
-    """Markup in a search or a row never becomes markup of the page."""
     page = gateway.http.get("/_sandbox/", params={"q": '"><script>x</script>'}).text
     assert "<script>" not in page
 
 
 def test_what_the_book_holds_is_text_on_the_page():
-    """Even an order number that no door would let in does not become markup."""
     sandbox = open_sandbox(SandboxOptions(orders=1))
     (payment,) = sandbox.database.every_payment()
     sandbox.database.write_payments([replace(payment, order_no="<script>x</script>")])
@@ -49,7 +46,6 @@ def test_what_the_book_holds_is_text_on_the_page():
 
 
 def test_broken_invariants_stand_on_the_page(gateway):
-    """An equal refund twice is named on the first page."""
     row = gateway.captured()[0] | {"refund_amount": "1.00", "refund_reason": "x"}
     row["refund_amount"] = "1.00" if row["currency"] != "KWD" else "0.010"
     gateway.batch("refund", [row, row])
@@ -62,19 +58,16 @@ _KIND = re.compile(r'^# (\{"kind": "([a-z_]+)".*?\}): (.+)$', re.MULTILINE)
 
 
 def test_every_kind_stands_below_its_example():
-    """No kind without an example, and none that is another's."""
     assert [row[1] for row in _KIND.findall(TABLE)] == list(KINDS)
 
 
 def test_every_example_is_a_rule_of_its_kind():
-    """What the table shows can be pasted into a plan."""
     for example, kind, _ in _KIND.findall(TABLE):
         (rule,) = rules_in(json.loads(example), source=kind, operations=OPERATIONS)
         assert rule.kind == kind
 
 
 def test_the_table_says_which_kinds_have_a_choice_of_side():
-    """Where `before` is possible the words say so, elsewhere they do not."""
     for example, kind, words in _KIND.findall(TABLE):
         has_choice = len(KINDS[kind].sides) > 1
         says = "either side" in words or "before" in words + example
@@ -82,7 +75,6 @@ def test_the_table_says_which_kinds_have_a_choice_of_side():
 
 
 def test_the_document_names_every_address():
-    """Each route under `/_sandbox` is explained."""
     app = create_app(SandboxOptions(orders=0))
     paths = {getattr(route, "path", "") for route in app.routes}
     app.state.sandbox.database.close()

@@ -19,7 +19,6 @@ SERVE = f"from recon.sandbox import SandboxOptions, serve; serve(SandboxOptions(
 @pytest.mark.process
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
 def test_serve_says_where_it_is_and_ends_on_a_signal(stop):
-    """The base URL alone on line 1, then KEY=VALUE lines; it accepts by then and ends with 0."""
     with subprocess.Popen([sys.executable, "-c", SERVE], stdout=subprocess.PIPE, text=True) as run:
         assert run.stdout is not None
         lines = [run.stdout.readline().strip() for _ in range(5)]
@@ -37,7 +36,6 @@ def test_serve_says_where_it_is_and_ends_on_a_signal(stop):
 
 @pytest.mark.process
 def test_what_was_answered_survives_a_killed_process(gateway, tmp_path):
-    """Effects are on disk before their reply leaves: SIGKILL loses none."""
     state = tmp_path / "s.sqlite"
     served = (
         "from pathlib import Path; from recon.sandbox import SandboxOptions, serve;"
@@ -57,7 +55,6 @@ def test_what_was_answered_survives_a_killed_process(gateway, tmp_path):
 
 
 def test_a_port_in_use_is_named():
-    """The message names the port and what to do."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -70,7 +67,6 @@ def test_a_port_in_use_is_named():
 
 
 def test_a_state_that_is_no_sandbox_is_refused(tmp_path):
-    """A file of another kind, of another merchant, or in no folder: named, never overwritten."""
     text = tmp_path / "notes.txt"
     text.write_text("not a database, and long enough to be read as one by mistake" * 20)
     before = text.read_bytes()
@@ -97,7 +93,6 @@ def test_a_state_that_is_no_sandbox_is_refused(tmp_path):
 
 @pytest.mark.parametrize("body", ["", "{}", '{"seconds": -1}', '{"seconds": 1e99}', "[1]", "x"])
 def test_the_clock_refuses_what_is_no_count_of_seconds(gateway, body):
-    """Backwards, fractions and more than ten years are refused, the clock stays."""
     assert gateway.http.post("/_sandbox/clock", content=body).status_code == 400
     assert gateway.http.get("/_sandbox/clock").json() == {"now": "2026-11-20T22:00:00Z"}
 
@@ -110,14 +105,12 @@ def test_the_clock_refuses_what_is_no_count_of_seconds(gateway, body):
     ],
 )
 def test_a_body_that_is_no_message_is_refused(gateway, body):
-    """The only refusal of an operation that is not HTTP 200."""
     reply = gateway.http.post("/v1/capture", content=body)
 
     assert (reply.status_code, reply.json()["code"]) == (400, "I0001")
 
 
 def test_real_clock_runs_by_itself():
-    """With --real-clock the virtual instant is not where it started for ever."""
     with serving(SandboxOptions(orders=0, real_clock=True)) as sandbox:
         url = f"{sandbox.base_url}/_sandbox/clock"
         seen = {httpx.get(url, trust_env=False).json()["now"]}
@@ -129,7 +122,6 @@ def test_real_clock_runs_by_itself():
 
 
 def test_reset_begins_again_from_the_seed(gateway):
-    """Effects, clock, plan and payments are those of the start."""
     start = gateway.http.get("/_sandbox/effects").content
     gateway.row("capture", gateway.authorised()[0])
     gateway.authorise()
@@ -142,7 +134,6 @@ def test_reset_begins_again_from_the_seed(gateway):
 
 
 def test_the_server_ends_quickly_while_a_request_is_silent(capfd):
-    """Stopping does not wait out a silence, and says nothing about it."""
     with serving(SandboxOptions(orders=0)) as sandbox:
         rule = {"kind": "silence", "seconds": 60}
         httpx.post(f"{sandbox.base_url}/_sandbox/faults", json=[rule], trust_env=False)
@@ -159,7 +150,6 @@ def test_the_server_ends_quickly_while_a_request_is_silent(capfd):
 
 @pytest.mark.parametrize("operation", ["capture", "cancel", "refund"])
 def test_a_late_effect_comes_after_its_client_has_gone(gateway, operation):
-    """The client sees a closed connection; the effect comes when the virtual clock gets there."""
     row = (gateway.captured() if operation == "refund" else gateway.authorised())[0]
     gateway.faults({"operation": operation, "kind": "late", "seconds": 600})
     with pytest.raises(httpx.RemoteProtocolError):
@@ -177,7 +167,6 @@ def test_a_late_effect_comes_after_its_client_has_gone(gateway, operation):
 
 
 def test_a_late_effect_is_judged_when_it_comes(gateway):
-    """What was cancelled meanwhile is not captured."""
     row = gateway.authorised()[0]
     gateway.faults({"operation": "capture", "kind": "late", "seconds": 60})
     with pytest.raises(httpx.RemoteProtocolError):
@@ -194,7 +183,6 @@ def test_no_card_number_is_ever_kept(gateway):
 
 
 def test_two_faults_may_meet_in_one_call(gateway):
-    """A row is lost before the commit and the reply after it."""
     rows = gateway.authorised()[:2]
     gateway.faults(
         {"operation": "capture", "kind": "drop_row", "when": "before", "row": 0},

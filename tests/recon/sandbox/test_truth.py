@@ -11,7 +11,6 @@ from recon.sandbox.database import Database
 
 
 def test_a_transaction_is_all_or_nothing():
-    """What fails half-way leaves nothing behind."""
     database = Database(None)
     with pytest.raises(sqlite3.OperationalError):  # noqa: PT012, SIM117 - the failure is the second
         with database.transaction():
@@ -61,13 +60,11 @@ def invariants_after(state, caller, *, operation, plan):
 
 @pytest.mark.parametrize("operation", ["capture", "cancel", "refund"])
 def test_a_planted_double_effect_is_counted(gateway, tmp_path, operation):
-    """The same capture, cancel or refund a second time in the truth is one double effect."""
     counted = invariants_after(tmp_path / "s.sqlite", type(gateway), operation=operation, plan={})
     assert counted["double_effects"] == 1
 
 
 def test_planted_excess_is_counted(gateway, tmp_path):
-    """Captures above the authorised and refunds above the captured amount are counted."""
     caller = type(gateway)
     captured = invariants_after(tmp_path / "a", caller, operation="capture", plan={"amount": "1"})
     assert (captured["over_captured"], captured["over_refunded"]) == (1, 0)
@@ -77,7 +74,6 @@ def test_planted_excess_is_counted(gateway, tmp_path):
 
 
 def test_an_effect_that_no_request_explains_is_counted(gateway, tmp_path):
-    """An effect whose request the log does not have is without a client's record."""
     counted = invariants_after(
         tmp_path / "s.sqlite", type(gateway), operation="cancel", plan={"log": "'RL99999999'"}
     )
@@ -86,7 +82,6 @@ def test_an_effect_that_no_request_explains_is_counted(gateway, tmp_path):
 
 @pytest.mark.parametrize("statement", ["DELETE FROM effect", "UPDATE effect SET amount = 1"])
 def test_the_ledger_is_append_only(tmp_path, statement):
-    """The database itself refuses to change or lose an effect."""
     state = tmp_path / "s.sqlite"
     with serving(SandboxOptions(orders=10, state=state)) as sandbox:
         before = httpx.get(f"{sandbox.base_url}/_sandbox/effects", trust_env=False).content
@@ -108,7 +103,6 @@ def client_of(options):
 
 
 def test_state_file_keeps_population_clock_and_effects(tmp_path):
-    """A sandbox started again on its state goes on where it stopped, whatever seed it is told."""
     state = tmp_path / "sandbox.sqlite"
     plan = [{"operation": "capture", "kind": "fin", "nth": 2}]
     with client_of(SandboxOptions(orders=50, state=state)) as http:

@@ -82,7 +82,6 @@ def test_a_limit_is_of_any_24_hours(bench):
 
 
 def test_the_sum_is_bounded_too(bench):
-    """Two of 400.00 are the day's 800; a cent more is not signed."""
     large = {"amount": 40_000, "payment_amount": 40_000}
     for number in (1, 2):
         assert bench.asked({f"c-{number}": capture_terms(number, **large)}).signature
@@ -99,7 +98,6 @@ def test_a_list_is_signed_whole_or_not_at_all(bench):
 
 
 def test_another_currency_has_no_limit_and_so_needs_people(bench):
-    """Absent means: not without people."""
     dollars = capture_terms(1, currency="USD")
     assert "no capture USD is signed without people" in bench.asked({"c-1": dollars}).why_not
 
@@ -129,7 +127,6 @@ def test_other_currencies_are_counted_together(tmp_path, desk):
 
 
 def test_an_altered_row_is_another_row(bench, desk):
-    """What was endorsed and signed is signed again as it was, and in no other way."""
     terms = refund_terms(1)
     endorsements = desk.agreed({"i-1": terms})
     assert bench.asked({"i-1": terms}, kind="refund", endorsements=endorsements).signature
@@ -179,7 +176,6 @@ def test_what_is_judged_is_what_is_signed(bench, desk):
 
 
 def test_an_order_names_one_payment_once(bench, desk):
-    """Where people named an order only, their yes is for one payment, whoever finds it out."""
     seen = refund_terms(1, transaction_id="", payment_amount=0)
     endorsements = desk.agreed({"i-1": seen})
     for number, signed in ((1, True), (2, False), (1, True)):

@@ -52,7 +52,6 @@ def by_hand(*texts):
 
 
 def test_queries_are_signed_and_replies_checked(signer):
-    """The worker needs no key, neither to ask nor to believe the answer."""
     assert signer.socket.sign(message("retrievalTrans")) == by_hand()
     row = {"transaction_id": "T7"}
     assert signer.socket.matches(message("refund", row), given=by_hand("T7"))
@@ -60,7 +59,6 @@ def test_queries_are_signed_and_replies_checked(signer):
 
 
 def test_what_two_people_endorsed_is_signed(signer):
-    """The exact rows of their list, in parts too, and again after a night that broke off."""
     items = {"i-10": refund_terms(10), "i-11": refund_terms(11)}
     endorsements = signer.desk.agreed(items)
     for wanted, terms in items.items():
@@ -167,7 +165,6 @@ ATTACKS: dict[str, tuple[Any, Callable[[Desk], dict[str, Any]], str]] = {
 
 @pytest.mark.parametrize("name", ATTACKS)
 def test_what_nobody_agreed_to_is_refused_and_logged(signer, name):
-    """Whatever a worker says: the reason goes to it and into the signer's own log."""
     asked, said, why = ATTACKS[name]
     with pytest.raises(UnsignedError) as refused:
         signer.socket.on(said(signer.desk)).sign(asked)
@@ -189,7 +186,6 @@ def test_a_text_of_the_callers_own_is_not_signed_as_a_query(signer):
 
 
 def test_the_own_limits_count_over_a_restart(short_folder):
-    """A stolen worker gets three captures, and no more after the signer was started again."""
     desk = Desk()
     for number in (1, 2):
         with signing(short_folder, desk=desk) as running:
@@ -212,7 +208,6 @@ def test_the_own_limits_count_over_a_restart(short_folder):
 
 
 def test_an_endorsed_capture_needs_no_limit(signer):
-    """What people agreed to counts against nothing."""
     terms = capture_terms(30, amount=90_000_00, payment_amount=90_000_00)
     endorsements = signer.desk.agreed({"c-30": terms})
     asking = signer.socket.on(grounds({"c-30": terms}, endorsements))
@@ -220,7 +215,6 @@ def test_an_endorsed_capture_needs_no_limit(signer):
 
 
 def test_the_payment_may_be_found_out_after_people_agreed(signer):
-    """An instruction that names an order only; which payment of it is meant the night fills in."""
     agreed = refund_terms(40)
     later = dict(agreed)
     del agreed["transaction_id"], agreed["payment_amount"]
@@ -258,7 +252,6 @@ def test_a_review_uses_up_what_a_rule_lets_refund(short_folder):
 
 
 def test_without_a_limit_of_refunds_a_review_needs_people(signer):
-    """Captures by rule let no review pass; two people do."""
     review = review_terms(50)
     asked = message("review", wire(review))
     with pytest.raises(UnsignedError, match="no review EUR is signed without people"):
@@ -293,7 +286,6 @@ def answer_of(socket):
 
 
 def test_too_many_questions_wait(short_folder):
-    """The pace is the signer's own: more are not answered, and asked again they are."""
     with signing(short_folder, head="calls_per_second = 2") as running:
         patient = running.socket
         for _ in range(4):
@@ -322,7 +314,6 @@ def test_a_request_that_is_too_large_is_not_heard(signer):
 
 
 def test_nobody_there_is_told_and_waited_for(short_folder):
-    """A signer that is being started again is waited for; one that is gone is named."""
     with signing(short_folder) as running:
         socket = running.socket
         running.process.kill()
@@ -347,7 +338,6 @@ def refused_start(folder):
 
 
 def test_a_file_that_others_can_change_starts_nothing(short_folder, capsys):
-    """Neither the rules nor the key; a second signer on the socket is refused, too."""
     rules = write_rules(short_folder, desk=Desk())
     rules.chmod(0o666)
     assert cli.main(["serve", "signer", "--rules", str(rules)]) == 2
@@ -362,7 +352,6 @@ def test_a_file_that_others_can_change_starts_nothing(short_folder, capsys):
 
 
 def test_rules_that_could_not_hold_are_named(short_folder, capsys):
-    """A sum over currencies, a kind that is none, and two accounts that read as one."""
     for more, told in (
         ('[accounts."100042/100042001".by_rule.capture.any]\ncount = 1\nday = 5\n', "any has no"),
         ('[accounts."100042/100042001".by_rule.gift.EUR]\ncount = 1\n', "by_rule"),
@@ -407,13 +396,11 @@ def test_the_log_has_ids_and_amounts_and_nothing_private(tmp_path):
     [None, [], {}, {"template": "refund"}, {"template": 1}, {"more": 1}, "text"],
 )
 def test_what_is_no_request_is_refused(document):
-    """Without a word of what it said."""
     with pytest.raises(UsageError, match="not one that a signer understands"):
         asked_of(document)
 
 
 def test_the_rate_limiter_lets_a_pace_pass():
-    """A few at once, then as many as time gives; time that goes back gives nothing."""
     now = [0.0]
     rate_limiter = RateLimiter(2, seconds=lambda: now[0])
     assert [rate_limiter.lets_pass() for _ in range(5)] == [True, True, True, True, False]
@@ -422,7 +409,6 @@ def test_the_rate_limiter_lets_a_pace_pass():
 
 
 def test_the_socket_is_for_its_owner_or_a_group(short_folder):
-    """Nobody else connects, whatever the umask; a group must exist."""
     for group, mode in (("", 0o600), ('group = "root"', 0o660)):
         given = signer_settings(write_rules(short_folder, desk=Desk(), head=group)).file
         with closing(listening(given)):

@@ -25,12 +25,10 @@ OURS = OurAccount(MERCHANT, ACCOUNT, SecretStr("sandbox"), INTERFACE)
 
 
 def read(pairs):
-    """One message to our account."""
     return read_message(pairs, account=OURS, at=AT)
 
 
 def test_a_payment_and_a_refund_tell_their_own_amount():
-    """A refund's amount is the refunded one, whatever the payment's was."""
     payment, refund = read(signed(PAYMENT)), read(signed(REFUND))
 
     assert isinstance(payment, GatewayMessage)
@@ -59,7 +57,6 @@ def test_what_is_not_from_the_gateway_or_not_for_us_is_refused(changed, problem)
 
 
 def test_a_message_about_nothing_is_malformed():
-    """Signed, but naming neither order, transaction, payout nor contract."""
     refused = read(signed({"merchant_id": MERCHANT, "account_id": ACCOUNT}))
 
     assert isinstance(refused, MessageRefusal)
@@ -78,14 +75,12 @@ def test_a_message_about_nothing_is_malformed():
     ],
 )
 def test_the_type_is_told_in_our_words(given, kind):
-    """The gateway's types, its spelling mistakes and a missing type included."""
     found: Any = read(signed(PAYMENT | given))
 
     assert found.kind == kind
 
 
 def test_a_payments_status_is_not_its_refunds():
-    """A refund's message that names no status of the refund has none."""
     without = {name: value for name, value in REFUND.items() if name != "refund_status"}
     found: Any = read(signed(without))
 
@@ -113,7 +108,6 @@ def test_a_form_gives_its_pairs_trimmed():
     ids=["empty", "text", "twice", "utf-8", "bytes", "big", "long", "many", "json"],
 )
 def test_anything_else_is_refused_without_its_words(body):
-    """The reason never repeats what somebody sent."""
     with pytest.raises(SourceUnreadableError) as refused:
         form_pairs(body)
 

@@ -21,7 +21,6 @@ NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
 @pytest.fixture
 def store(sqlite_url):
-    """An empty database."""
     opened = open_store(sqlite_url)
     yield opened
     opened.close()
@@ -51,7 +50,6 @@ def _receiver(tmp_path, store, **changed):
 
 
 def status(receiver, body, *, account=ACCOUNT):
-    """What the sender gets."""
     return receiver.receive(body, merchant_id=MERCHANT, account_id=account).status
 
 
@@ -63,7 +61,6 @@ def rows(store, table):
 
 
 def test_the_same_message_again_is_acknowledged_and_kept_once(receiver, store):
-    """The gateway repeats until it is acknowledged; one row counts."""
     assert [status(receiver, form(PAYMENT)) for _ in range(3)] == [200, 200, 200]
 
     (saved,) = rows(store, "notification")
@@ -117,7 +114,6 @@ def test_a_flood_of_different_messages_about_one_thing_is_refused(receiver, stor
     ],
 )
 def test_what_is_refused_is_a_case_once(receiver, store, body, answer, problem):
-    """Each refused body stands there once, however often it comes."""
     assert [status(receiver, body), status(receiver, body)] == [answer, answer]
 
     (case,) = rows(store, "notification_case")
@@ -126,14 +122,12 @@ def test_what_is_refused_is_a_case_once(receiver, store, body, answer, problem):
 
 
 def test_an_account_nobody_declared_leaves_no_trace(receiver, store):
-    """A stranger cannot fill our database by guessing addresses."""
     assert status(receiver, form(PAYMENT), account="1") == 404
 
     assert rows(store, "notification_case") == []
 
 
 def test_nothing_of_a_person_reaches_the_database(receiver, store):
-    """Verified or refused, only the listed fields are kept."""
     status(receiver, form({**PAYMENT, **PERSONAL}))
     status(receiver, form({**REFUND, **PERSONAL}, key="guessed"))
 
@@ -144,7 +138,6 @@ def test_nothing_of_a_person_reaches_the_database(receiver, store):
 
 
 def test_many_at_once_are_kept_once(receiver, store):
-    """Equal messages that meet do not double and do not fail."""
     with ThreadPoolExecutor(8) as pool:
         answers = list(pool.map(lambda _: status(receiver, form(PAYMENT)), range(24)))
 
@@ -154,7 +147,6 @@ def test_many_at_once_are_kept_once(receiver, store):
 
 
 def test_what_cannot_be_kept_is_not_acknowledged(receiver, store):
-    """Without its table the message is not ours yet: the gateway must send it again."""
     with closing(sqlite3.connect(str(store.path))) as connection:
         connection.execute("DROP TABLE notification")
 
@@ -162,7 +154,6 @@ def test_what_cannot_be_kept_is_not_acknowledged(receiver, store):
 
 
 def test_without_its_signer_nothing_is_acknowledged_or_kept(tmp_path, store):
-    """Whether a message is the gateway's nobody can say: it must come again."""
     (tmp_path / "config").mkdir()
     (tmp_path / "config" / "gateway.toml").write_text("deadline_seconds = 0.1\n")
     nowhere = {"RECON_SIGN_KEY": "", "RECON_SIGNER": str(tmp_path / "nobody")}
@@ -174,7 +165,6 @@ def test_without_its_signer_nothing_is_acknowledged_or_kept(tmp_path, store):
 
 @pytest.mark.postgresql
 def test_equal_messages_that_meet_on_postgresql_are_kept_once(tmp_path, migrated_postgresql_url):
-    """Whoever loses the race counts up, or is asked to send again; nothing doubles."""
     opened = open_store(migrated_postgresql_url)
     receiver = _receiver(tmp_path, opened)
     with ThreadPoolExecutor(4) as pool:

@@ -52,7 +52,6 @@ def port(tmp_path_factory, migrated):
 
 
 def ask(port, *, method, path, body=b""):
-    """One request and its answer."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
     try:
         connection.request(method, path, body, FORM)
@@ -64,7 +63,6 @@ def ask(port, *, method, path, body=b""):
 
 @pytest.mark.process
 def test_a_message_over_http_is_acknowledged_with_the_word(port):
-    """2xx and `success` for a right one; everything else gets the status that fits."""
     assert ask(port, method="POST", path=ADDRESS, body=form(PAYMENT)) == (200, "success")
     assert ask(port, method="POST", path=ADDRESS, body=form(PAYMENT, key="x"))[0] == 401
     assert ask(port, method="GET", path=ADDRESS)[0] == 405
@@ -75,7 +73,6 @@ def test_a_message_over_http_is_acknowledged_with_the_word(port):
 
 
 def test_an_address_in_use_is_named():
-    """The sentence names host and port."""
     with (
         socket.create_server(("127.0.0.1", 0)) as taken,
         pytest.raises(ConfigurationError, match="cannot be used"),
@@ -93,7 +90,6 @@ def _end_of(one):
 
 @pytest.mark.process
 def test_a_connection_that_is_kept_open_is_used_and_closed_in_time(port):
-    """One connection carries many messages; when it says no more it is closed in seconds."""
     with ExitStack() as stack:
         saved = [http.client.HTTPConnection("127.0.0.1", port, timeout=30) for _ in range(20)]
         for connection in saved:

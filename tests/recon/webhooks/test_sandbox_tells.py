@@ -42,7 +42,6 @@ def sandbox_telling(port):
 
 
 def test_what_the_sandbox_tells_becomes_evidence(port, store):
-    """A refund is kept in each of its stages, a payment once however often it is repeated."""
     with sandbox_telling(port) as gateway:
         gateway.faults({"kind": "notify_twice", "operation": "authorise"})
         gateway.authorise(order_no="n-1")

@@ -24,15 +24,12 @@ pytestmark = [pytest.mark.process, pytest.mark.xdist_group("dask")]
 
 @pytest.fixture(scope="module")
 def workers(dask_cluster):
-    """The workers of the cluster."""
     with workers_of(dask_cluster, variables={}) as opened:
         assert isinstance(opened, DaskWorkers)
         yield opened
 
 
 def test_parts_are_done_by_other_processes_in_their_order(workers):
-    """None is done by us; results come as the items went."""
-
     def work(item):
         return item, os.getpid()
 
@@ -52,7 +49,6 @@ def killed_until_marked(mark):
 
 
 def test_workers_do_all_pieces_and_one_that_dies_changes_nothing(dask_cluster, tmp_path):
-    """What it had is done again by another, never by us; as shipped none is asked for it."""
     mark = tmp_path / "killed"
     beside = dask_cluster.model_copy(update={"compared_at_once": 2})
     with workers_of(dask_cluster, variables={}) as others:
@@ -66,7 +62,6 @@ def test_workers_do_all_pieces_and_one_that_dies_changes_nothing(dask_cluster, t
 
 
 def test_a_scheduler_that_goes_away_ends_the_step(dask_cluster):
-    """Parts in hand are lost, and a sentence says what was kept and what to do."""
     started = LocalCluster(
         n_workers=1, threads_per_worker=1, processes=False, dashboard_address=FREE
     )
@@ -86,7 +81,6 @@ def test_a_scheduler_that_goes_away_ends_the_step(dask_cluster):
 
 
 def test_workers_that_do_not_come_are_not_waited_for_without_end(dask_cluster):
-    """A scheduler without a worker ends the step after the configured time."""
     soon = dask_cluster.model_copy(update={"connect_seconds": 0.2})
     with (
         LocalCluster(n_workers=0, processes=False, dashboard_address=FREE) as started,
@@ -97,8 +91,6 @@ def test_workers_that_do_not_come_are_not_waited_for_without_end(dask_cluster):
 
 
 def test_what_a_part_cannot_continue_from_reaches_the_night(workers):
-    """An error of ours comes back as itself, with its sentence."""
-
     def work(item):
         if item == 2:
             msg = "orders.csv is not CSV"
@@ -113,7 +105,6 @@ def test_what_a_part_cannot_continue_from_reaches_the_night(workers):
 
 
 def test_the_doctor_hears_who_is_there(workers):
-    """Workers, threads and the release they run."""
     assert re.match(r"[12] workers, [12] threads, recon \d", workers.as_text())
 
 
@@ -124,7 +115,6 @@ def test_another_release_does_no_part():
 
 
 def test_a_scheduler_that_is_not_there_is_named(dask_cluster):
-    """A wrong port ends with the address and what to do, before anything was handed out."""
     wrong = {"address": "tls://127.0.0.1:1", "connect_seconds": 0.2}
     nobody = dask_cluster.model_copy(update=wrong)
 
@@ -136,7 +126,6 @@ def test_a_scheduler_that_is_not_there_is_named(dask_cluster):
 
 
 def test_a_stranger_is_refused(dask_cluster, tmp_path):
-    """Whose certificate another authority signed hands out no part."""
     security = Security.temporary()
     stranger = {"certificate_file": tmp_path / "cert", "key_file": tmp_path / "key"}
     stranger["certificate_file"].write_text(security.tls_client_cert)
@@ -152,7 +141,6 @@ def test_a_stranger_is_refused(dask_cluster, tmp_path):
 
 
 def test_a_key_that_others_can_read_is_refused(dask_cluster, tmp_path):
-    """Who has the key may hand workers anything."""
     key = tmp_path / "key"
     key.write_text("key")
     key.chmod(0o644)
@@ -162,7 +150,6 @@ def test_a_key_that_others_can_read_is_refused(dask_cluster, tmp_path):
 
 
 def test_without_an_address_dask_is_never_imported():
-    """Neither by the settings nor by the environment of a night, nor by its parts."""
     script = (
         "import sys; from recon.config.cluster import ClusterSettings; "
         "import recon.steps.runtime.environment; "

@@ -69,13 +69,11 @@ def known(_):
 
 
 def done(work, item, *, by=None):
-    """What came of one piece."""
     (came,) = (by or ProcessPool()).each(work, [item])
     return came
 
 
 def test_a_piece_is_done_by_another_process():
-    """What came of it is given, whatever was printed meanwhile."""
     number, who = done(doubled, 21)
 
     assert number == 42
@@ -83,7 +81,6 @@ def test_a_piece_is_done_by_another_process():
 
 
 def test_processes_that_die_each_time_end_the_step_with_a_sentence(tmp_path):
-    """It says what was kept and what to do, and nothing is begun without end."""
     mark = tmp_path / "killed"
     mark.write_text("/100")
 
@@ -93,7 +90,6 @@ def test_processes_that_die_each_time_end_the_step_with_a_sentence(tmp_path):
 
 
 def test_an_error_of_ours_comes_back_as_itself():
-    """Its sentence is what people read."""
     with pytest.raises(ArchiveError, match=r"^the archive says no$"):
         done(refused, "")
 
@@ -106,7 +102,6 @@ def test_an_unexpected_error_is_named_by_its_place_and_not_by_its_words():
 
 
 def test_a_piece_without_end_ends_the_step(tmp_path):
-    """After result_seconds; its process ends with the block."""
     mark = tmp_path / "asleep"
     with pytest.raises(ClusterError, match="was not done within 5 s"):
         done(asleep, str(mark), by=ProcessPool(seconds_max=5))
@@ -116,7 +111,6 @@ def test_a_piece_without_end_ends_the_step(tmp_path):
 
 
 def test_a_second_process_knows_only_the_variables_that_the_work_names():
-    """No key, no password, no address of a database reaches it."""
     given = {
         "RECON_SEAL_KEY": "canary",
         "RECON_DATABASE_URL": "canary",
@@ -130,7 +124,6 @@ def test_a_second_process_knows_only_the_variables_that_the_work_names():
 
 
 def test_parts_are_done_side_by_side_and_come_in_their_order():
-    """So many processes do all of them, each more than one, and none is begun for a part alone."""
     done = [*ProcessPool(at_once=2).each(doubled, range(9))]
 
     assert [number for number, _ in done] == [*range(0, 18, 2)]
@@ -154,7 +147,6 @@ def test_no_more_parts_are_handed_out_than_are_in_work_and_one_that_waits():
 
 
 def test_a_process_that_dies_is_begun_again_and_no_part_is_lost(tmp_path):
-    """The part that it had in hand is done again, those of others stand."""
     mark = tmp_path / "killed"
     mark.write_text("/1")
 
@@ -165,7 +157,6 @@ def test_a_process_that_dies_is_begun_again_and_no_part_is_lost(tmp_path):
 
 
 def test_processes_end_with_whoever_stops_asking(tmp_path):
-    """A night that ends in the middle leaves nothing at work behind it."""
     mark = tmp_path / "asleep"
     done = ProcessPool(at_once=2).each(asleep_or_done, ["", str(mark)])
     assert isinstance(done, Generator)
@@ -180,7 +171,6 @@ def test_processes_end_with_whoever_stops_asking(tmp_path):
 
 @pytest.mark.parametrize("helps", [True, False])
 def test_other_processes_are_there_for_who_asks_for_them(helps: bool) -> None:  # noqa: FBT001 - a case
-    """As shipped there is none."""
     settings = ClusterSettings(compared_at_once=1 + helps)
     with workers_of(settings, variables={}) as workers:
         assert workers.helps is helps

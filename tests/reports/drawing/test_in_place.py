@@ -14,14 +14,12 @@ from reports.drawing.blocks import VERSIONS_MAX, put_in_place, written_in_place
 
 @pytest.mark.parametrize("lock", ["~$night.xlsx", ".~lock.night.xlsx#"])
 def test_a_workbook_that_is_open_is_not_touched(tmp_path, lock):
-    """Excel and LibreOffice leave a lock beside the file they have open."""
     (tmp_path / lock).write_bytes(b"")
 
     assert put_in_place(b"new", path=tmp_path / "night.xlsx") == tmp_path / "night-v2.xlsx"
 
 
 def test_too_many_versions_are_refused_with_what_to_do(tmp_path):
-    """A folder that fills up without end is a fault that somebody must see."""
     for version in range(2, VERSIONS_MAX + 1):
         (tmp_path / f"night-v{version}.xlsx").write_bytes(b"other")
     (tmp_path / "night.xlsx").write_bytes(b"other")
@@ -31,7 +29,6 @@ def test_too_many_versions_are_refused_with_what_to_do(tmp_path):
 
 
 def test_the_version_stands_before_both_endings_of_a_packed_file(tmp_path):
-    """A program that opens files by their ending still knows what the second version is."""
     (tmp_path / "a.b-matched.csv.gz").write_bytes(b"other")
 
     written = put_in_place(b"new", path=tmp_path / "a.b-matched.csv.gz")
@@ -43,7 +40,6 @@ def test_the_version_stands_before_both_endings_of_a_packed_file(tmp_path):
 
 
 def test_a_disk_that_fills_while_a_file_is_written_leaves_nothing(tmp_path):
-    """Neither half a workbook nor what was staged for it; the one before stays as it was."""
     (tmp_path / "night.xlsx").write_bytes(b"before")
 
     def write(file):

@@ -26,7 +26,6 @@ def workbook(figures, tmp_path):
 
 
 def test_it_is_named_and_read_and_never_copied(workbook):
-    """The hidden sheet has its rows and hash; T13 adds it up; no other file is written."""
     book = openpyxl.load_workbook(workbook)
     hidden = {row[0].value: row[1].value for row in book["_run"].iter_rows(max_col=2)}
 
@@ -51,7 +50,6 @@ def _one_cent_more(path):
     [(_shortened, (47, 1)), (_one_cent_more, (48, 2))],
 )
 def test_a_file_that_lost_a_row_or_a_cent_is_not_the_sheets_total(workbook, spoil, found):
-    """T13 reads the file too: a run with other rows beside it fails."""
     spoil(workbook.with_name(NAME))
     count, sums = sheet_totals(workbook)["match"]
 
@@ -59,7 +57,6 @@ def test_a_file_that_lost_a_row_or_a_cent_is_not_the_sheets_total(workbook, spoi
 
 
 def test_a_changed_or_lost_file_is_named(workbook):
-    """Which file beside the workbook is not the one that was written, and what to do."""
     _one_cent_more(workbook.with_name(NAME))
     (changed,) = companion_problems(workbook)
     workbook.with_name(NAME).unlink()

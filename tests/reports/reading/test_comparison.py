@@ -26,7 +26,6 @@ def changed(workbook, *, cells):
 
 
 def test_a_night_says_what_its_tables_say(workbook, figures):
-    """Nothing is named when nothing was changed, and the file says of which run it is."""
     assert list(returned_differences(figures, workbook)) == []
     assert run_of(workbook) == "7c1f-2031"
 
@@ -46,7 +45,6 @@ INJECTED = {
 
 
 def test_every_changed_cell_is_named_and_no_other(workbook, figures):
-    """Whatever sheet it stands on: sheet, address, what it says and what is true."""
     found = list(returned_differences(figures, changed(workbook, cells=INJECTED)))
 
     assert [one.partition(" says ")[0] for one in found] == list(INJECTED)
@@ -77,7 +75,6 @@ def test_answers_sorting_and_signatures_are_no_differences(workbook, figures):
 
 
 def test_a_row_that_was_copied_and_one_that_was_lost_are_both_named(workbook, figures):
-    """A break that stands twice is named by its cell, one that is gone by its key."""
     path = changed(workbook, cells={"Breaks!P5": f"{2:016x}.0.x"})
     found = list(returned_differences(figures, path))
 
@@ -86,7 +83,6 @@ def test_a_row_that_was_copied_and_one_that_was_lost_are_both_named(workbook, fi
 
 
 def test_a_missing_sheet_and_a_foreign_file_are_told(workbook, figures, tmp_path):
-    """A sheet that was taken out is named; what is no workbook is of no run."""
     book = openpyxl.load_workbook(workbook)
     del book["Pending"]
     book.save(tmp_path / "less.xlsx")

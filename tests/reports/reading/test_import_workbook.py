@@ -22,7 +22,6 @@ def labels(path, sheet):
 
 
 def test_every_cell_that_was_not_taken_stands_with_its_reason(tmp_path):
-    """Finance reads which cell, what stood there, and why."""
     path = write_import(DONE, next_to=tmp_path / "answered.xlsx")
 
     assert {"Breaks!Y8", "Sorted", "not in the list"} <= set(labels(path, "Not taken"))
@@ -30,7 +29,6 @@ def test_every_cell_that_was_not_taken_stands_with_its_reason(tmp_path):
 
 
 def test_the_result_lies_beside_the_file_and_is_never_overwritten(tmp_path):
-    """The name says of which content it is; another result of it gets another name."""
     first = write_import(DONE, next_to=tmp_path / "answered.xlsx")
     second = write_import(replace(DONE, taken=()), next_to=tmp_path / "answered.xlsx")
 

@@ -53,12 +53,10 @@ def lines(folder):
 
 
 def values(path, name, *, first=5):
-    """The rows of one sheet, from a row on."""
     return [[*row] for row in load_workbook(path)[name].iter_rows(min_row=first, values_only=True)]
 
 
 def test_every_account_has_its_line(tmp_path):
-    """What ran with its counts, what never ran as missing and without a count."""
     ran, missing = values(write_index(lines(tmp_path), day=DAY, folder=tmp_path), "Nights")
 
     assert ran[:7] == ["1", "11", "BREAKS OPEN", 7, 2, 3, "Dan Orr (reviewer)"]
@@ -67,7 +65,6 @@ def test_every_account_has_its_line(tmp_path):
 
 
 def test_a_line_leads_to_its_workbook(tmp_path):
-    """Relative to the index, and written so that blanks and # survive in a link."""
     path = write_index(lines(tmp_path), day=DAY, folder=tmp_path)
     cell = load_workbook(path)["Nights"]["I5"]
 
@@ -112,7 +109,6 @@ OTHER = AccountMonth(("N", "1"), "PROVEN", [], False, Path("x.xlsx"))
 
 
 def test_another_index_is_never_overwritten(tmp_path):
-    """The same night gives the same file; a changed one is version 2."""
     found = lines(tmp_path)
     first, again = (write_index(found, day=DAY, folder=tmp_path) for _ in range(2))
     changed = write_index(found[:1], day=DAY, folder=tmp_path)
@@ -128,7 +124,6 @@ def written(tmp_path, *accounts):
 
 
 def test_a_clearing_account_stands_at_the_sum_of_its_accounts(tmp_path):
-    """By currency, of what the gateway owes and of what the ledger's entries come to."""
     path = written(tmp_path, FIRST, SECOND)
     rows = values(path, "Accounts", first=7)
 
@@ -169,7 +164,6 @@ GONE = PurgedNight("r", "1", "2", date(2026, 11, 20), "Otto", NOW, 3, 99, "ab")
 
 
 def test_each_run_has_a_row_with_its_money_fault_and_a_link_that_moves_with_the_folder():
-    """Amounts have the decimals of their currency; the workbook's link is relative."""
     copy = CopiedFolder(FOLDER, {"inputs": "cd"}, ("a file is gone",))
     workbook = f"{FOLDER}/proof/workbook.xlsx"
     night = NightOfEvidence(
@@ -232,7 +226,6 @@ def change(number):
 
 
 def test_each_sheet_has_its_rows(tmp_path):
-    """Nights with counts, rules, kinds and sets with money of their currency, answered breaks."""
     path = write_what_if(found(change(1), change(2)), path=tmp_path / "w.xlsx", at=AT)
 
     assert values(path, "Nights")[0][1:11] == [
@@ -260,7 +253,6 @@ def test_each_sheet_has_its_rows(tmp_path):
 
 
 def test_more_sets_than_a_sheet_takes_are_told(tmp_path, monkeypatch):
-    """The first are listed, and how many there are."""
     monkeypatch.setattr(what_if_workbook, "SETS_SHOWN_MAX", 2)
 
     path = write_what_if(found(*map(change, range(5))), path=tmp_path / "w.xlsx", at=AT)
@@ -270,7 +262,6 @@ def test_more_sets_than_a_sheet_takes_are_told(tmp_path, monkeypatch):
 
 
 def test_a_folder_that_is_not_there_is_told(tmp_path):
-    """The sentence names the file and what to do."""
     with pytest.raises(OutputError, match="name a file in a folder that exists"):
         write_what_if(found(), path=tmp_path / "none" / "w.xlsx", at=AT)
 
@@ -294,7 +285,6 @@ def page_one(path):
 
 
 def test_the_copy_says_who_signed_which_file_and_when(workbook):
-    """Names as text, in the report's zone, with the SHA-256 that they signed."""
     signatures = names_under(workbook, "Dan <Orr> & Co", "=Anna")
     copy = write_signed_copy(workbook, signatures=signatures, answers={}, timezone=ZONE)
 
@@ -306,7 +296,6 @@ def test_the_copy_says_who_signed_which_file_and_when(workbook):
 
 
 def test_everything_but_page_one_is_the_signed_file(workbook):
-    """Part by part the same bytes."""
     copy = write_signed_copy(
         workbook, signatures=names_under(workbook, "Dan Orr"), answers={}, timezone=ZONE
     )
@@ -318,7 +307,6 @@ def test_everything_but_page_one_is_the_signed_file(workbook):
 
 
 def test_another_file_is_never_given_the_signatures(workbook):
-    """A workbook that was changed after it was signed gets no signed copy."""
     signatures = names_under(workbook, "Dan Orr")
     workbook.write_bytes(workbook.read_bytes() + b" ")
 
@@ -327,7 +315,6 @@ def test_another_file_is_never_given_the_signatures(workbook):
 
 
 def test_the_copy_holds_the_answers_that_it_was_signed_on(workbook, build):
-    """Who opens the approved copy next year reads what people had answered, on paper too."""
     key = str(build().breaks["break_id"].iloc[0])
     answer = BreakAnswer("Refunded", "Jo <Hill>", "=seen & done", date(2026, 11, 21))
     copy = write_signed_copy(
@@ -348,7 +335,6 @@ def test_the_copy_holds_the_answers_that_it_was_signed_on(workbook, build):
 
 
 def test_page_one_of_the_copy_says_the_answers_as_they_were_signed(figures, tmp_path):
-    """How many are answered and who looks after each break; all else is as it was written."""
     calendar, began_at = BusinessCalendar.of(), figures.generated_at
     severe = severe_breaks(figures.breaks, answers={}, calendar=calendar, began_at=began_at)
     workbook = write_workbook(replace(figures, attention=severe), tmp_path / "night.xlsx")

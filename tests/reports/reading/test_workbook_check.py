@@ -18,7 +18,6 @@ def rewritten(path, *, sheet, cell, value):
 
 
 def test_sheets_say_what_the_figures_say(workbook, figures):
-    """Rows and sums per currency, read from the file, are those of the frames."""
     totals = sheet_totals(workbook)
     for section, name in (
         ("break", "breaks"),
@@ -35,14 +34,12 @@ def test_sheets_say_what_the_figures_say(workbook, figures):
 
 
 def test_a_check_that_fails_on_the_sheet_is_counted(workbook):
-    """What page one calls NOT PROVEN never stands beside another verdict of the night."""
     changed = rewritten(workbook, sheet="Assurance", cell="M6", value="CHECK")
 
     assert sheet_totals(changed)[CHECKS][0] == 1
 
 
 def test_an_empty_list_is_zero_rows(build, tmp_path):
-    """The one blank row that stands for none is not counted."""
     night = build()
     path = write_workbook(
         build(
@@ -57,7 +54,6 @@ def test_an_empty_list_is_zero_rows(build, tmp_path):
 
 
 def test_one_changed_amount_is_seen(workbook):
-    """A cent on one row changes the sum of its currency and no other."""
     before = sheet_totals(workbook)
     after = sheet_totals(rewritten(workbook, sheet="Matched", cell="J7", value=0.02))
 
@@ -67,14 +63,12 @@ def test_one_changed_amount_is_seen(workbook):
 
 
 def test_one_lost_row_is_seen(workbook):
-    """A list ends at its first row without a key."""
     after = sheet_totals(rewritten(workbook, sheet="Breaks", cell="P14", value=None))
 
     assert after["break"][0] == 9
 
 
 def test_text_in_place_of_an_amount_is_refused(workbook):
-    """What is no amount is not counted as nothing."""
     changed = rewritten(workbook, sheet="Breaks", cell="N5", value="abc")
 
     with pytest.raises(OutputError, match="not an amount"):
@@ -82,13 +76,11 @@ def test_text_in_place_of_an_amount_is_refused(workbook):
 
 
 def test_a_fraction_of_a_minor_unit_is_refused():
-    """There is no half cent."""
     with pytest.raises(OutputError, match="not an amount of EUR"):
         minor_units_of(0.005, currency="EUR")
 
 
 def test_a_file_that_is_no_workbook_is_refused(tmp_path):
-    """The message names the file and what to do."""
     (tmp_path / "night.xlsx").write_bytes(b"PK not really")
 
     with pytest.raises(OutputError, match=r"night\.xlsx cannot be read back"):
@@ -96,7 +88,6 @@ def test_a_file_that_is_no_workbook_is_refused(tmp_path):
 
 
 def test_a_workbook_without_the_list_is_refused(workbook):
-    """A header that is gone is said, not read as an empty list."""
     changed = rewritten(workbook, sheet="Breaks", cell="P4", value="Break")
 
     with pytest.raises(OutputError, match="has no list with a column 'Key'"):

@@ -22,12 +22,10 @@ from tests.reports.drawn_sheets import SHEETS, content_of, list_on, values_of, w
 
 @pytest.fixture
 def content(figures):
-    """The example night as a file."""
     return content_of(figures)
 
 
 def test_more_than_five_things_are_counted_and_linked(build):
-    """The list on page one is short, and says how much it leaves out."""
     night = build()
     one = night.attention[0]
     many = tuple(replace(one, next_step=f"Case {number}.") for number in range(11))
@@ -50,7 +48,6 @@ def test_what_says_the_same_is_said_once_with_its_money(build):
 
 
 def test_what_page_one_leaves_out_stands_by_severity_where_it_says(figures):
-    """The first break that the list has no room for stands in the row that is named."""
     rows = pd.concat([figures.breaks.iloc[[1]]] * 9, ignore_index=True)
     grave = rows.assign(
         break_id=[f"{number:016x}" for number in range(9)],
@@ -70,7 +67,6 @@ def test_what_page_one_leaves_out_stands_by_severity_where_it_says(figures):
 
 
 def test_each_amount_of_page_one_adds_up_where_it_says(content):
-    """Every sheet and list that it names is there, and comes to the same money."""
     book = openpyxl.load_workbook(io.BytesIO(content))
     links = [cell.hyperlink for line in book["Summary"].iter_rows() for cell in line]
     places = {link.location for link in links if link}
@@ -104,7 +100,6 @@ def test_each_amount_of_page_one_adds_up_where_it_says(content):
 
 
 def test_rows_that_nobody_could_judge_need_a_person(build):
-    """No break is open and yet the night is not reconciled: page one says what keeps it from it."""
     night = build()
     none = {name: getattr(night, name).iloc[:0] for name in ("breaks", "effects", "movements")}
     quiet = {"instructions": night.instructions.iloc[:0], "attention": ()}
@@ -115,7 +110,6 @@ def test_rows_that_nobody_could_judge_need_a_person(build):
 
 
 def test_what_lapses_keeps_a_line_of_its_own(build):
-    """Two authorisations that end soon are two lines: each has its own hour and order."""
     night = build()
     lapses = replace(night.attention[0], lapses=True)
     other = replace(lapses, order_no="A-2")
@@ -125,7 +119,6 @@ def test_what_lapses_keeps_a_line_of_its_own(build):
 
 
 def test_page_one_says_who_looks_after_a_break_and_until_when(build):
-    """Owner and due day stand before what to do, and the answers are counted."""
     night = build()
     severe = replace(night.attention[0], what="high break", code="REFUND_DUE")
     hers = replace(severe, owner="Jo Hill", due=date(2026, 11, 23), order_no="G-1")
@@ -142,10 +135,6 @@ def test_page_one_says_who_looks_after_a_break_and_until_when(build):
 
 
 def test_an_answered_break_that_is_still_there_is_asked_for_again(figures):
-    """Who answered when stands on page one and on Breaks; an answer since the night began does not.
-
-    Page one says how many there are.
-    """
     night, answer = figures.generated_at, BreakAnswer("Order corrected", "Jo Hill", "done")
     known = StoredAnswer(answer, 1, "Dan Orr", waits=False, at=night - timedelta(days=1))
     old, new = (f"{number:016x}" for number in (5, 2))
@@ -181,7 +170,6 @@ COMMANDS = re.compile("`recon [a-z-]+(?: [a-z]+)?")
 
 
 def test_what_had_no_source_is_named_and_the_rest_is_counted(build):
-    """A controller who reads one page reads what it does not speak of."""
     missing = tuple(f"source {number}: no file of it" for number in range(5))
     labels = words_on(content_of(build(not_covered=missing)), "Summary")
 
@@ -194,7 +182,6 @@ def test_what_had_no_source_is_named_and_the_rest_is_counted(build):
 
 
 def test_no_line_of_page_one_runs_off_its_edge(build):
-    """What is longer than the page is broken into lines, in a row that is high enough for them."""
     long = "whether an order file was cut short: " + "orders-#-#-#-app.csv has 0, " * 20
     night = build(not_covered=(long,), merchant_name="A merchant of many words " * 20)
     breaks = night.breaks.assign(cause=long)
@@ -212,7 +199,6 @@ def test_no_line_of_page_one_runs_off_its_edge(build):
 
 
 def test_plain_files_name_no_command_that_needs_a_night(build):
-    """What nobody can type stands on no sheet, whichever control total fails."""
     totals = tuple(ControlTotal(of, of, "", "", "", "count", 1, 0) for of in TABLES["to_do"])
     night = build(verdict=Verdict.NOT_PROVEN, control_totals=totals[:5])
     plain = replace(night, mode=PLAIN_FILES, quarantined=(), attention=())
@@ -241,7 +227,6 @@ def page_one(figures):
 
 
 def test_what_does_not_tie_is_named_with_the_order_and_what_to_do(build):
-    """The total in plain words, the record of exactly this money, the command, the way out."""
     night = build()
     row = night.breaks.iloc[0]
     total = failing("T5A", "gateway - orders = effects", off_by=int(row["gateway_amount"]))
@@ -256,7 +241,6 @@ def test_what_does_not_tie_is_named_with_the_order_and_what_to_do(build):
 
 
 def test_sheets_that_do_not_add_up_are_named_by_their_block(build):
-    """Where only the workbook's own check fails, page one says which."""
     night = build()
     labels = page_one(replace(night, movements=night.movements.iloc[1:]))
 
@@ -278,12 +262,10 @@ def test_sheets_that_do_not_add_up_are_named_by_their_block(build):
     ],
 )
 def test_a_proof_is_said_in_the_words_of_finance(name, labels):
-    """The engine's names become finance's; one that is plain already stands as it is."""
     assert proof_label(name) == labels
 
 
 def test_what_was_not_asked_says_why(build):
-    """A proof without a source names what is missing, in its own line."""
     sentence = "settlement, T11 and T18: no settlement file was given"
     content = content_of(build(not_covered=(sentence,)))
     line = next(row for row in values_of(content, "Assurance") if row[8] == "T11")
@@ -293,7 +275,6 @@ def test_what_was_not_asked_says_why(build):
 
 
 def test_a_failing_check_is_counted_and_stands_first(build):
-    """One check in a hundred that fails is counted, and stands first."""
     night = build()
     broken = replace(night.control_totals[2], left=1)
     totals = (*night.control_totals[:2], broken, *night.control_totals[3:])

@@ -35,13 +35,11 @@ def figures():
 
 
 def cells(path):
-    """The rows of the sheet."""
     sheet = load_workbook(path)["Bank"]
     return [[cell.value for cell in row] for row in sheet.iter_rows()]
 
 
 def test_the_sheet_says_it_and_page_one_names_it(figures, tmp_path):
-    """Statement with its check, payouts, what is expected."""
     path = write_workbook(figures, tmp_path / "w.xlsx")
     labels = [value for row in cells(path) for value in row]
     for label in ("Bank", "BATCH-01", "Payouts (4)", "Bank has another amount", "OK"):
@@ -100,7 +98,6 @@ def test_what_is_expected_says_how_long_pay_outs_of_its_currency_took(days, half
 
 
 def test_an_exchanged_pay_out_shows_what_stands_on_the_statement(tmp_path):
-    """In its own currency, once for all payouts that came in one sum; no columns without one."""
     case = Case(rules={"rate": {"USD.EUR": {"on": {"2026-11-05": "0.92"}}}})
     case.paid("BATCH-01", 10_000, currency="USD").paid("BATCH-02", 5_000, currency="USD")
     case.came("BATCH-01 BATCH-02", 13_800).paid("BATCH-03", 700).came("BATCH-03", 700)
@@ -119,7 +116,6 @@ def test_an_exchanged_pay_out_shows_what_stands_on_the_statement(tmp_path):
 
 
 def test_what_explains_a_pay_out_is_said_in_words(tmp_path):
-    """Nobody who signs must know the engine's names."""
     case = Case().paid("BATCH-01", 500).came("", 500, counterparty="Gateway", on="2026-11-20")
     labels = [
         value
@@ -131,7 +127,6 @@ def test_what_explains_a_pay_out_is_said_in_words(tmp_path):
 
 
 def test_a_statement_that_does_not_add_up_says_check(figures, tmp_path):
-    """Opening and what was booked do not come to its closing."""
     counted = figures.bank["counted"]
     wrong = counted.assign(booked=counted["booked"] + 1)
     changed = replace(figures, bank={**figures.bank, "counted": wrong})
@@ -139,7 +134,6 @@ def test_a_statement_that_does_not_add_up_says_check(figures, tmp_path):
 
 
 def test_without_a_bank_there_is_no_such_sheet(tmp_path):
-    """Never a zero: page one names the bank among what is not covered."""
     case = Case().paid("BATCH-01", 500)
     case.covered = False
     plain = figures_of(case)

@@ -24,7 +24,6 @@ def below(rows, title):
 
 
 def test_proposals_stand_with_their_totals(figures):
-    """Both lines of a journal, and debit against credit per currency."""
     rows = rows_on(figures, "Journals")
 
     assert below(rows, "Proposed per currency")[0][:8] == ["KWD", "", "", "", 1.234, 1.234, 0, "OK"]
@@ -33,7 +32,6 @@ def test_proposals_stand_with_their_totals(figures):
 
 
 def test_a_journal_that_does_not_balance_is_seen(build):
-    """One line made larger: its currency says CHECK."""
     journals = build().journals
     journals.loc[0, "debit"] = 1_235
     rows = rows_on(build(journals=journals), "Journals")
@@ -42,7 +40,6 @@ def test_a_journal_that_does_not_balance_is_seen(build):
 
 
 def test_what_is_out_and_not_in_the_books_is_listed(build):
-    """Each journal with its day, its order and what the ledger still lack; or the word None."""
     out = HandedOut(
         journal_id="b1-EUR-1",
         break_id="b1",
@@ -63,7 +60,6 @@ def test_what_is_out_and_not_in_the_books_is_listed(build):
 
 
 def test_breaks_roll_forward_in_number_and_in_money(figures):
-    """Six were open, five are new, two again, three ended: ten are open, as many as on Breaks."""
     block = below(rows_on(figures, "Assurance"), "Breaks from the night before")
     told = {row[0] or row[1]: row[2:14] for row in block}
 
@@ -75,7 +71,6 @@ def test_breaks_roll_forward_in_number_and_in_money(figures):
 
 
 def test_a_break_that_came_from_nowhere_makes_the_night_not_proven(build):
-    """A movement that is missing leaves a difference, and page one no other verdict."""
     night = build()
     spoilt = replace(night, movements=night.movements.iloc[1:])
     block = below(rows_on(spoilt, "Assurance"), "Breaks from the night before")

@@ -4,7 +4,6 @@ from reports.sheets.labels import FLAG_LABELS, UNVERIFIED_LABELS, VERDICT_LABELS
 
 
 def test_every_code_has_words_of_its_own():
-    """Nobody in finance meets a code or a flag without words."""
     assert set(FLAG_LABELS) == set(Flag)
     assert set(UNVERIFIED_LABELS) == set(UnverifiedReason)
     assert set(VERDICT_LABELS) == set(Verdict)
@@ -13,5 +12,4 @@ def test_every_code_has_words_of_its_own():
 
 
 def test_a_code_that_is_not_known_stands_for_itself():
-    """A newer database does not keep an older report from being written."""
     assert label_of("NEW_CODE").title == "NEW_CODE"

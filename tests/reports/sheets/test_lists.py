@@ -36,7 +36,6 @@ def named(content):
 
 @pytest.mark.parametrize("is_long", [True, False])
 def test_every_match_is_in_the_sums(long, *, is_long):
-    """By currency, rule and what explains it, whether the sheet lists each row or not."""
     content = content_of(long if is_long else replace(long, matched_rows_max=48))
     sums = list_on(content, "Matched", *SUMS)
 
@@ -52,7 +51,6 @@ def test_every_match_is_in_the_sums(long, *, is_long):
 
 
 def test_what_is_read_back_is_what_the_whole_lists_come_to(long, figures, tmp_path):
-    """T13 sees the same rows and sums, by rule too, and each file with its rows."""
     whole = sheet_totals(write_workbook(figures, tmp_path / "whole.xlsx"))
     files = {
         in_file(section, sha256=file.sha256): file for section, file in long.list_files.items()
@@ -68,7 +66,6 @@ def test_what_is_read_back_is_what_the_whole_lists_come_to(long, figures, tmp_pa
 
 
 def test_files_of_all_rows_are_named_where_a_list_is_cut(long):
-    """The sheets name them, Assurance says rows, bytes and SHA-256; whole lists name none."""
     content = content_of(long)
     lines = named(content)
 
@@ -84,7 +81,6 @@ def test_files_of_all_rows_are_named_where_a_list_is_cut(long):
 
 @pytest.mark.parametrize("rows_max", [49, 47], ids=["all", "first"])
 def test_rows_without_an_order_stand_behind_those_with_one(figures, rows_max):
-    """What bank and books alone speak of comes last; no row is lost."""
     rows = pd.concat(list(figures.matches.batches()), ignore_index=True)
     bank = rows.head(1).assign(order_no="", transaction_id="", match_id="bank")
     shown = replace(
@@ -99,7 +95,6 @@ def test_rows_without_an_order_stand_behind_those_with_one(figures, rows_max):
 
 
 def test_sets_that_are_alike_are_counted_as_many(figures, tmp_path):
-    """They stand in one row of the sums, and are read back as so many."""
     twice = pd.concat([figures.pending, figures.pending], ignore_index=True)
     alike = replace(figures, pending=twice)
 

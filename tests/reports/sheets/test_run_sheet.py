@@ -7,7 +7,6 @@ DIGEST = "0" * 64
 
 
 def test_files_beside_a_workbook_are_named_by_it():
-    """Rows, hash and name, as they were written."""
     facts = {f"{COMPANION}1": f"12 {DIGEST} reconciliation-1-matched 1.csv", "run_id": "r"}
     assert companions_of(facts) == [(12, DIGEST, "reconciliation-1-matched 1.csv")]
 
@@ -24,6 +23,5 @@ def test_files_beside_a_workbook_are_named_by_it():
     ],
 )
 def test_a_workbook_that_names_a_file_elsewhere_is_none_of_ours(value):
-    """Whoever changed the hidden sheet is told so; no file outside its folder is opened."""
     with pytest.raises(OutputError, match="not one of ours"):
         companions_of({f"{COMPANION}1": value})

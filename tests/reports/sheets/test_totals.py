@@ -40,7 +40,6 @@ def test_every_movement_of_the_engine_has_its_column_and_its_words():
     ],
 )
 def test_a_step_that_is_one_off_fails_its_block(figures, changed, title):
-    """The sheet adds its own steps up and holds them against its own rows."""
     steps: Any = {
         "files": (replace(figures.files[0], rows_read=63), *figures.files[1:]),
         "bridge": {SourceKind.ORDERS: {"repeat": 1}},
@@ -53,7 +52,6 @@ def test_a_step_that_is_one_off_fails_its_block(figures, changed, title):
 
 
 def test_what_its_own_row_says_of_a_break_is_no_effect_elsewhere(figures):
-    """On any side: orders, ledger or bank; what a second currency adds is listed."""
     of_break = figures.breaks.iloc[0][["break_id", "merchant_id", "account_id", "currency"]]
     row = {**of_break, "effect_orders": 300, "effect_ledger": -200, "effect_bank": -500}
     breaks = figures.breaks.iloc[:1].assign(**row)

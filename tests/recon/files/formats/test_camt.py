@@ -12,13 +12,11 @@ from tests.recon.files.bank_documents import IBAN, ROUTINE, balance, camt, entry
 
 
 def read(text):
-    """The statements of a document."""
     return camt_statements(FileBytes(Path("bank.xml"), text.encode(), ""))
 
 
 @pytest.mark.parametrize("version", [f"{number:02}" for number in range(2, 15)])
 def test_every_version_of_the_statement_is_read(version):
-    """States and parties stand in other places from version 08 on; both are read."""
     new = int(version) >= 8
     state = "<Sts><Cd>BOOK</Cd></Sts>" if new else "<Sts>BOOK</Sts>"
     party = "<Pty><Nm>Gateway Ltd</Nm></Pty>" if new else "<Nm>Gateway Ltd</Nm>"
@@ -31,7 +29,6 @@ def test_every_version_of_the_statement_is_read(version):
 
 
 def test_what_is_no_statement_is_refused():
-    """A payment order, a later version, a reply, a document type, and a document that was cut."""
     for text in (
         camt(ROUTINE, version="15"),
         camt(ROUTINE).replace("camt.053.001.02", "pain.001.001.03"),
@@ -57,21 +54,18 @@ DEEP = "<X>" * 30 + "</X>" * 30
     ids=["statement", "entry", "document"],
 )
 def test_nesting_is_bounded_wherever_it_stands(text):
-    """In a statement, in an entry, and outside of both."""
     with pytest.raises(SourceUnreadableError, match="nested deeper than 32 elements"):
         read(text)
 
 
 @pytest.mark.parametrize("lost", ["CdtDbtInd", "Sts", "Amt"])
 def test_an_entry_without_amount_mark_or_state_refuses_the_file(lost):
-    """Nothing is guessed of an entry."""
     whole = entry("1.00").replace(f"<{lost}", "<Other").replace(f"</{lost}>", "</Other>")
     with pytest.raises(SourceUnreadableError, match="line 1: an entry has no amount"):
         read(camt(ROUTINE + whole))
 
 
 def test_the_other_side_of_a_debit_is_its_creditor():
-    """And of a reversal both are named: banks do not agree which of them it is."""
     parties = (
         "<NtryDtls><TxDtls><RltdPties><Dbtr><Nm>We</Nm></Dbtr><Cdtr><Nm>Gateway Ltd</Nm></Cdtr>"
         "<CdtrAcct><Id><IBAN>GB29 NWBK</IBAN></Id></CdtrAcct></RltdPties></TxDtls></NtryDtls>"
@@ -121,7 +115,6 @@ def document(entries):
     ],
 )
 def test_what_is_wrong_with_one_entry_among_many_is_said(old, new, match):
-    """With its line, and nothing of the file counts."""
     texts = [entry("1.00", ref=f"E{at}") for at in range(100)]
     texts[90] = texts[90].replace(old, new, 1)
     text = document(texts).replace("\n", "").replace("<Ntry>", "\n<Ntry>")
@@ -138,7 +131,6 @@ def test_a_value_date_that_is_no_day_is_that_of_booking():
 
 
 def test_entries_that_stand_below_another_one_are_none():
-    """Their words are words of the entry around them, at most."""
     inside = entry("5.00", ref="INNER")
     outer = entry("1.00", ref="A", inner=f"<X>{inside}{inside}</X>")
     text = document([entry("1.00", ref="B"), outer, entry("1.00", ref="C")])

@@ -17,13 +17,11 @@ ABC = frozenset("abc")
 
 
 def read(content, *, wanted=ABC):
-    """Read a file of this content."""
     raw = content.encode() if isinstance(content, str) else content
     return raw_of(FileBytes(Path("orders.csv"), raw, ""), wanted=wanted)
 
 
 def cells(table, column):
-    """The cells of one column."""
     return table.columns[column].to_pylist()
 
 
@@ -65,7 +63,6 @@ REFUSED_FILES = {
 
 @pytest.mark.parametrize(("content", "told"), REFUSED_FILES.values(), ids=REFUSED_FILES)
 def test_a_csv_that_is_not_one_is_refused_with_its_place(content, told):
-    """A file whose rows are not certain is refused whole, and the message says where."""
     with pytest.raises(SourceUnreadableError, match=told):
         read(content)
 
@@ -86,7 +83,6 @@ BAD_ROWS = {
 
 @pytest.mark.parametrize(("text", "line", "told"), BAD_ROWS.values(), ids=BAD_ROWS)
 def test_a_bad_row_is_named_by_its_line_and_shifts_nothing(text, line, told):
-    """A row with other cells than the header is a bad row; the good rows stay as they are."""
     table = read(text)
     assert [bad.line for bad in table.bad_rows] == [line]
     assert told in table.bad_rows[0].reason
@@ -103,7 +99,6 @@ OPEN_ENDS = {
 
 @pytest.mark.parametrize("text", OPEN_ENDS.values(), ids=OPEN_ENDS)
 def test_a_delimiter_at_the_end_of_lines_begins_no_column(text):
-    """Nothing stands behind it; a row that has none is a bad one."""
     table = read(text + "7,8,9\n")
 
     assert [cells(table, name) for name in "abc"] == [["1", "4"], ["2", "5"], ["3", ""]]
@@ -112,7 +107,6 @@ def test_a_delimiter_at_the_end_of_lines_begins_no_column(text):
 
 
 def test_a_column_that_nobody_reads_may_come_again():
-    """The second one bears its number; of what is read each name is of one column."""
     table = read("a,b,c,item,item\n1,2,3,4,5\n")
 
     assert table.header == ("a", "b", "c", "item", "item (column 5)")
@@ -128,7 +122,6 @@ def test_digits_that_a_spreadsheet_keeps_as_text_are_that_text():
 
 
 def test_text_stays_what_it_was():
-    """No cell becomes a number, a blank or a truth: 000123, NA, inf and true are text."""
     table = read("a,b,c\n000123,NA,inf\nnull,nan,true\n,1e5,#N/A\n")
     assert cells(table, "a") == ["000123", "null", ""]
     assert cells(table, "b") == ["NA", "nan", "1e5"]
@@ -136,19 +129,16 @@ def test_text_stays_what_it_was():
 
 
 def test_a_mark_quotes_and_spaces_around_cells_are_no_content():
-    """A byte order mark is skipped, doubled quotes are one, cells and names are trimmed."""
     table = read(b'\xef\xbb\xbf a ,b,"c"\n 1 ,"say ""x""",\t3\n')
     assert (cells(table, "a"), cells(table, "b"), cells(table, "c")) == (["1"], ['say "x"'], ["3"])
 
 
 @pytest.mark.parametrize("text", ["a,b,c", "a,b,c\n", "a,b,c\n\n"])
 def test_a_header_alone_is_a_table_without_rows(text):
-    """A file of no rows is readable; what it means is judged elsewhere."""
     assert read(text).rows_read == 0
 
 
 def test_more_rows_than_the_bound_are_refused(monkeypatch):
-    """The number of rows is bounded on both ways through the reader."""
     monkeypatch.setattr("recon.files.formats.raw_table.ROWS_MAX", 3)
     with pytest.raises(SourceUnreadableError, match="more than 3 rows"):
         read("a,b\n" + "1,2\n" * 5)
@@ -161,7 +151,6 @@ def test_more_rows_than_the_bound_are_refused(monkeypatch):
 @example('1\r\n,"\r\n",\n', '"a",b')
 @example('x,y\n1,"2""', "a,b")
 def test_no_row_is_accepted_that_a_strict_reader_reads_differently(text, header):
-    """Of arbitrary text, the accepted rows are those that an independent strict reader sees."""
     content = f"{header}\n{text}".encode()
     try:
         table = read(content)
@@ -183,7 +172,6 @@ def test_no_row_is_accepted_that_a_strict_reader_reads_differently(text, header)
     )
 )
 def test_what_a_writer_of_csv_wrote_is_read_back_whole(rows):
-    """Quoted cells of any text come back as they were, on the line where they stand."""
     text = io.StringIO()
     writer = csv.writer(text, quoting=csv.QUOTE_ALL, lineterminator="\n")
     writer.writerow(("a", "b"))
@@ -220,7 +208,6 @@ def told(content, *, layout):
 @example("1,2,3\nEND,1\n\n", "", 3, "\nEND,1")
 @example("1,2,3\n\ufeff4,5,6\n", "", 1, "")
 def test_the_windows_of_a_file_do_not_matter(body, tail, at_once, ending):
-    """However few lines are looked at together: the same rows, lines, errors and trailer."""
     layout = FileLayout(trailer=Trailer(word="END", rows=2)) if ending else STANDARD
     content = ("a,b,c\n" + body + tail + ending).encode()
     whole = told(content, layout=layout)

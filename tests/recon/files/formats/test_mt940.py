@@ -10,7 +10,6 @@ from tests.recon.files.bank_documents import MT940
 
 
 def read(text, *, encoding="utf-8"):
-    """The statements of a file."""
     return mt940_statements(FileBytes(Path("bank.sta"), text.encode(encoding), ""))
 
 
@@ -19,7 +18,6 @@ def read(text, *, encoding="utf-8"):
     [("C", True, False), ("D", False, False), ("RC", False, True), ("RD", True, True)],
 )
 def test_the_sign_is_the_mark(mark, *, credit, reversal):
-    """A reversed credit takes money away, a reversed debit brings it back."""
     (statement,) = read(MT940.replace("1120CR250,50", f"1120{mark}250,50"))
     (found,) = statement.entries
     assert (found.credit, found.reversal) == (credit, reversal)
@@ -36,14 +34,12 @@ def test_a_reference_that_a_full_line_cuts_is_whole_again():
 
 
 def test_umlauts_of_old_files_are_read():
-    """Banks write UTF-8, or one byte for each character."""
     text = MT940.replace("Payout", "Auszüge für")
     for encoding in ("utf-8", "latin-1"):
         assert "Auszüge für" in read(text, encoding=encoding)[0].entries[0].text
 
 
 def test_several_statements_keep_their_own_balances():
-    """Of two statements in a file each has its own; pages have intermediate balances."""
     second = MT940.replace("00007/001", "00008/002").replace(":60F:", ":60M:")
     second = second.replace(":62F:C261120EUR350,5", ":62M:D261120EUR1,")
     one, other = read(MT940 + second)
@@ -53,7 +49,6 @@ def test_several_statements_keep_their_own_balances():
 
 
 def test_an_envelope_of_swift_is_taken_off():
-    """What stands around the message says nothing of the account."""
     text = "{1:F01BANKDEFF0000000000}{2:O9400000}{4:\r\n" + MT940.replace("\n-\n", "\r\n-}\r\n")
     assert len(read(text)[0].entries) == 1
 
@@ -80,7 +75,6 @@ def test_the_day_of_booking_gets_the_nearest_year():
     ],
 )
 def test_what_no_tag_explains_refuses_the_file(old, new, why):
-    """Nothing falls away without a word."""
     with pytest.raises(SourceUnreadableError, match=why):
         read(MT940.replace(old, new, 1))
 
@@ -89,7 +83,6 @@ EMPTY_DAY = ":20:X\n:25:12345678/1\n:28C:1\n:60F:C261119EUR1,00\n:62F:C261119EUR
 
 
 def test_as_many_statements_as_are_allowed_are_read_and_one_more_says_what_to_do():
-    """The limit itself refuses nobody; what is beyond it is told by its line."""
     assert len(read(EMPTY_DAY * STATEMENTS_MAX)) == STATEMENTS_MAX
     with pytest.raises(SourceUnreadableError) as refused:
         read(EMPTY_DAY * (STATEMENTS_MAX + 1))
@@ -107,7 +100,6 @@ def test_a_line_up_to_the_limit_is_read_and_a_longer_one_is_told_with_its_length
 
 @pytest.mark.parametrize("header", ["ABNANL2A\n:61:", "ABNANL2A\n" * 11 + ":20:"])
 def test_a_header_before_anything_else_is_refused(header):
-    """It falls away only where a statement begins behind it, and no more of it than banks write."""
     with pytest.raises(SourceUnreadableError, match=r"line (1|11) belongs to no tag"):
         read(MT940.replace(":20:", header, 1))
 

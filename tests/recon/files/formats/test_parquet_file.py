@@ -15,18 +15,15 @@ from tests.recon.files.whole_read import read_table
 
 
 def write(path, columns):
-    """A Parquet file of these columns."""
     pq.write_table(pa.table(columns), path)
     return path
 
 
 def read(path):
-    """Columns a and b of a file."""
     return raw_of(read_bytes(path), wanted=frozenset("ab"))
 
 
 def test_exact_types_become_text(tmp_path):
-    """Text, whole numbers, decimals, dates and instants come as text, nulls as blanks."""
     moment = datetime(2026, 1, 5, 10, 30, tzinfo=UTC)
     kinds: dict[str, tuple[Any, list[str]]] = {
         "text": (pa.array([" x", None]), ["x", ""]),
@@ -55,14 +52,12 @@ REFUSED_COLUMNS = {
 
 @pytest.mark.parametrize(("column", "told"), REFUSED_COLUMNS.values(), ids=REFUSED_COLUMNS)
 def test_inexact_columns_are_refused(tmp_path, column, told):
-    """A type whose text would be a guess refuses the file and names its column."""
     path = write(tmp_path / "orders.parquet", {"a": column, "b": pa.array(["x"])})
     with pytest.raises(SourceUnreadableError, match=told):
         read(path)
 
 
 def test_a_column_that_nobody_wants_may_be_of_any_type(tmp_path):
-    """Only what is read must be exact."""
     path = write(tmp_path / "orders.parquet", {"a": pa.array(["x"]), "weight": pa.array([1.5])})
     assert read(path).header == ("a", "weight")
 
@@ -78,7 +73,6 @@ def test_a_column_that_nobody_wants_may_be_of_any_type(tmp_path):
     ],
 )
 def test_what_is_not_parquet_is_refused(tmp_path, content, told):
-    """A file that is only named so, cut or damaged ends in one clear sentence."""
     path = tmp_path / "orders.parquet"
     path.write_bytes(content)
     with pytest.raises(SourceUnreadableError, match=told):
@@ -86,7 +80,6 @@ def test_what_is_not_parquet_is_refused(tmp_path, content, told):
 
 
 def test_a_damaged_page_is_noticed(tmp_path):
-    """Flipped bytes inside a page are not read as values."""
     path = tmp_path / "orders.parquet"
     table = pa.table({"a": [f"order-{n}" for n in range(200)], "b": ["x"] * 200})
     pq.write_table(table, path, compression="none", write_page_checksum=True)
@@ -99,7 +92,6 @@ def test_a_damaged_page_is_noticed(tmp_path):
 
 
 def test_sizes_are_bounded(tmp_path, monkeypatch):
-    """Unpacked bytes and rows are bounded before the columns are read."""
     path = write(tmp_path / "orders.parquet", {"a": ["x"] * 100, "b": ["y"] * 100})
     monkeypatch.setattr("recon.files.formats.parquet_file.PARQUET_BYTES_MAX", 10)
     with pytest.raises(SourceUnreadableError, match="at most 10 are read"):
@@ -111,7 +103,6 @@ def test_sizes_are_bounded(tmp_path, monkeypatch):
 
 
 def test_amounts_of_decimals_are_exact_whatever_their_scale(tmp_path):
-    """A decimal means its value; a whole number fits only a currency without decimals."""
     row = {
         "merchant_id": ["100042"] * 3,
         "account_id": ["100042001"] * 3,
@@ -132,7 +123,6 @@ def test_amounts_of_decimals_are_exact_whatever_their_scale(tmp_path):
 
 
 def test_a_cell_longer_than_a_spreadsheet_holds_is_refused(tmp_path):
-    """One cell is as bounded as in every other format."""
     table = pa.table({"a": ["x" * 32_767, "y" * 32_768], "b": ["1", "2"]})
     pq.write_table(table.slice(0, 1), tmp_path / "fits.parquet")
     assert read(tmp_path / "fits.parquet").rows_read == 1

@@ -22,7 +22,6 @@ from recon.privacy.shown_text import defused
 
 @pytest.mark.parametrize("name", ["orders.txt", "orders", "orders.csv.gz", "orders.xls", ".csv"])
 def test_a_format_that_is_not_known_is_refused(tmp_path, name):
-    """The ending of a name decides the format; other endings are told what is read."""
     path = tmp_path / name
     path.write_text("a,b\n1,2\n")
     with pytest.raises(SourceUnreadableError, match=r"does not end in \.csv, \.xlsx, \.parquet"):
@@ -30,14 +29,12 @@ def test_a_format_that_is_not_known_is_refused(tmp_path, name):
 
 
 def test_a_name_that_no_file_can_have_is_missing():
-    """A NUL in a name is told as such, not as a crash."""
     with pytest.raises(SourceMissingError, match="not a file name"):
         read_bytes(Path("a\0b.csv"))
 
 
 @pytest.mark.parametrize("kind", ["folder", "pipe", "link", "socket", "device"])
 def test_only_regular_files_are_opened(tmp_path, monkeypatch, kind):
-    """A folder, pipe, link, socket or device is refused at once and never waited for."""
     path = tmp_path / "orders.csv"
     if kind == "folder":
         path.mkdir()
@@ -58,7 +55,6 @@ def test_only_regular_files_are_opened(tmp_path, monkeypatch, kind):
 
 
 def test_a_file_above_the_bound_is_not_read(tmp_path):
-    """The size is bounded before a byte is read."""
     path = tmp_path / "orders.csv"
     path.write_bytes(b"x" * 11)
     with pytest.raises(SourceUnreadableError, match="has 11 bytes; at most 10"):
@@ -67,7 +63,6 @@ def test_a_file_above_the_bound_is_not_read(tmp_path):
 
 @pytest.mark.parametrize("change", ["grows", "is replaced", "is removed"])
 def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path, monkeypatch, change):
-    """An upload that is still running, or a file put in another's place, is never taken."""
     path = tmp_path / "orders.csv"
     path.write_text("first")
     read = os.read
@@ -90,7 +85,6 @@ def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path, monkeypatch, 
 
 
 def test_numbers_stay_exact(tmp_path):
-    """No number passes through a binary fraction."""
     path = tmp_path / "summary.json"
     path.write_text('{"a": 0.1, "b": 12345678901234567890}')
     assert read_json_object(path) == {"a": Decimal("0.1"), "b": 12345678901234567890}
@@ -109,7 +103,6 @@ def test_numbers_stay_exact(tmp_path):
     ],
 )
 def test_what_is_not_one_strict_object_is_refused(tmp_path, content, told):
-    """Constants, double keys, depth and other shapes end in a sentence, not in a crash."""
     path = tmp_path / "summary.json"
     path.write_bytes(content)
     with pytest.raises(SourceUnreadableError, match=told):
@@ -117,14 +110,12 @@ def test_what_is_not_one_strict_object_is_refused(tmp_path, content, told):
 
 
 def read(tmp_path, text, *wanted):
-    """These columns of a JSON lines file."""
     path = tmp_path / "o.jsonl"
     path.write_text(text)
     return raw_of(read_bytes(path), wanted=frozenset(wanted))
 
 
 def test_leaves_are_columns_and_numbers_keep_their_digits(tmp_path):
-    """Deeper objects are reached by a point; blank lines count as lines; null is blank."""
     text = (
         '{"id":"A","amount":{"value":10.50}}\n\n{"id":null,"other":true,"amount":{"value":"1"}}\n'
     )
@@ -145,7 +136,6 @@ def test_a_key_that_could_be_another_is_refused(tmp_path, key):
 
 
 def test_a_line_has_a_bound(tmp_path, monkeypatch):
-    """A line, a value and the number of keys are bounded."""
     monkeypatch.setattr("recon.files.formats.json_text.JSON_LINE_BYTES_MAX", 40_000)
     long = "x" * (format_limits.CELL_CHARACTERS_MAX + 1)
     table = read(tmp_path, f'{{"id":1}}\n{{"id":"{long}"}}\n{{"id":"{long * 2}"}}\n', "id")
@@ -166,7 +156,6 @@ def read_of_xml_records(tmp_path, text, *wanted, record=""):
 
 
 def test_leaves_and_attributes_are_columns(tmp_path):
-    """Paths lead down by a slash, attributes have an @, namespaces and comments do not count."""
     text = (
         '<o xmlns="urn:x">\n<order id="7"><!-- c --><sum><amount currency="EUR">1.00</amount></sum>'
         "<note><![CDATA[<b>]]></note></order>\n</o>"
@@ -182,7 +171,6 @@ def test_leaves_and_attributes_are_columns(tmp_path):
 
 
 def test_only_records_count_where_one_is_named(tmp_path):
-    """What stands around the records is not a row, however deep they stand."""
     orders = "<order><id>1</id></order>\n<order><id>2</id></order>"
     text = f"<f><head><id>0</id></head>\n<b>{orders}</b></f>"
     table = read_of_xml_records(tmp_path, text, "id", record="order")
@@ -191,20 +179,17 @@ def test_only_records_count_where_one_is_named(tmp_path):
 
 
 def test_lines_are_right_far_down(tmp_path):
-    """Line numbers do not end where 16 bits do."""
     text = "<f>" + "\n" * 70_000 + "<o><id>1</id></o></f>"
     assert read_of_xml_records(tmp_path, text, "id").lines[-1] == 70_001
 
 
 @pytest.mark.parametrize("text", ["<f>x</f>", "<f><o></f>", "<f></f><f></f>", "<f>&e;</f>", "\x01"])
 def test_what_is_not_well_formed_is_refused(tmp_path, text):
-    """No repair is tried, and an entity that nobody declared is not dropped."""
     with pytest.raises(SourceUnreadableError, match=r"o\.xml (is not well-formed|has no element)"):
         read_of_xml_records(tmp_path, text, "id")
 
 
 def test_an_element_has_a_bound(tmp_path):
-    """Text and different names are bounded."""
     long = "x" * (format_limits.CELL_CHARACTERS_MAX + 1)
     table = read_of_xml_records(
         tmp_path, f"<f><o><id>1</id></o><o><id>{long}</id></o><o/></f>", "id"
@@ -230,7 +215,6 @@ def read_of_mended_cells(folder, *cells):
 
 
 def test_every_text_comes_back(tmp_path):
-    """Whatever apostrophes, signs and separators stand in it."""
     dice = random.Random(7)
     signs = "=+-@';|a1 .\uff1d"
     texts = ["".join(dice.choices(signs, k=dice.randrange(1, 12))).strip() for _ in range(5_000)]
@@ -272,7 +256,6 @@ CASES = {"o.xlsx": workbook(), "o.parquet": parquet(), "o.xml": XML, "o.jsonl": 
 @pytest.mark.parametrize("most", [1, 2, 3])
 @pytest.mark.parametrize("name", CASES)
 def test_rows_that_become_columns_in_pieces_are_the_file(name, most, monkeypatch):
-    """Cells, line numbers, bad rows and which cells were numbers do not depend on the pieces."""
     file = FileBytes(Path(name), CASES[name], "")
     whole = raw_of(file, wanted=WANTED)
     for module in ("raw_table", "parquet_file"):

@@ -89,7 +89,6 @@ def with_strings(strings, *, cell, at="xl/sharedStrings.xml"):
 
 
 def read(content):
-    """Read a workbook of this content."""
     return raw_of(FileBytes(Path("orders.xlsx"), content, ""), wanted=ABC)
 
 
@@ -191,7 +190,6 @@ REFUSED = {
 
 @pytest.mark.parametrize(("content", "told"), REFUSED.values(), ids=REFUSED)
 def test_a_workbook_that_is_not_plain_is_refused(content, told):
-    """Bombs, macros, links, far-off cells and files of another kind never reach a reader."""
     with pytest.raises(SourceUnreadableError, match=told):
         read(content)
 
@@ -206,7 +204,6 @@ def test_a_part_twice_is_refused():
 
 
 def test_a_declared_size_is_bounded_before_anything_is_unpacked():
-    """What a zip declares of itself is enough to refuse it."""
     content = bytearray(repacked(PLAIN, add={"xl/x.xml": b"x"}))
     place = content.rfind(b"PK\x01\x02")
     content[place + 24 : place + 28] = (300 * 1024 * 1024).to_bytes(4, "little")
@@ -215,7 +212,6 @@ def test_a_declared_size_is_bounded_before_anything_is_unpacked():
 
 
 def test_cells_become_text_and_numbers_stay_marked():
-    """Text keeps its zeros, numbers show their shortest decimal text, dates are ISO."""
     table = read(
         workbook(
             [
@@ -234,7 +230,6 @@ def test_cells_become_text_and_numbers_stay_marked():
 
 
 def test_a_cell_beside_the_named_columns_makes_a_bad_row():
-    """What stands outside the table is named, not dropped; a zero is content, too."""
     table = read(workbook([["a", "b", "c"], ["1", "2", "3", 0], ["4", "5", "6"]]))
     assert [(bad.line, bad.reason) for bad in table.bad_rows] == [
         (2, "has a cell beside the 3 named columns")
@@ -289,7 +284,6 @@ def said(text, *, strings="<si><t>zero</t></si>"):
 
 
 def test_a_plain_sheet_says_what_its_cells_say():
-    """With and without a prefix of the name space."""
     assert said(sheet()) == STATED
     assert said(sheet(prefix="x:")) == STATED
 
@@ -304,7 +298,6 @@ def test_a_plain_sheet_says_what_its_cells_say():
     ],
 )
 def test_a_sheet_that_is_written_otherwise_is_read_as_well(old, new):
-    """Other quotes, other orders of attributes and comments between cells change nothing."""
     rows = XLSX_CELLS_ROWS.replace(old, new, 1)
     assert rows != XLSX_CELLS_ROWS
     rows = rows.replace("7", "2") if "<row>" in new else rows
@@ -312,7 +305,6 @@ def test_a_sheet_that_is_written_otherwise_is_read_as_well(old, new):
 
 
 def test_cells_may_all_leave_out_their_places():
-    """Then each stands behind the one before."""
     rows = "<row><c><v>1</v></c><c/></row><row><c/><c><v>2</v></c></row>"
     assert said(sheet(rows)) == [(1, ["1"]), (2, ["", "2"])]
 
@@ -347,7 +339,6 @@ def test_cells_may_all_leave_out_their_places():
     ],
 )
 def test_a_cell_that_stands_nowhere_is_refused(old, new, told):
-    """The message names the part and the cell; two cells never share a place."""
     rows = XLSX_CELLS_ROWS.replace(old, new, 1)
     assert rows != XLSX_CELLS_ROWS
     with pytest.raises(SourceUnreadableError) as refused:
@@ -357,7 +348,6 @@ def test_a_cell_that_stands_nowhere_is_refused(old, new, told):
 
 
 def test_a_sheet_of_another_name_space_is_refused():
-    """What only looks like a sheet is none, and both name spaces of the format are."""
     strict = sheet().replace(SPACE.encode(), b"http://purl.oclc.org/ooxml/spreadsheetml/main")
     assert said(strict) == STATED
     with pytest.raises(SourceUnreadableError, match=r"holds 'http://sch3mas.* and no sheet"):
@@ -372,7 +362,6 @@ def form_of(content, folder):
 
 
 def test_every_type_of_the_format_is_known(tmp_path):
-    """ECMA-376 names seven types of cells."""
     cells = "".join(f'<c r="{chr(65 + at)}1" t="{t}"/>' for at, t in enumerate(sorted(CELL_TYPES)))
     assert len(CELL_TYPES) == 7
     refuse_unfit_form(form_of(book_of(sheet(f'<row r="1">{cells}</row>')), tmp_path))
@@ -380,7 +369,6 @@ def test_every_type_of_the_format_is_known(tmp_path):
 
 @pytest.mark.parametrize("text", [b"", b"<a>", b"<a>\x01</a>", b"<a>\xff</a>", b"<a/><b/>"])
 def test_a_part_that_is_no_xml_is_refused(text, tmp_path):
-    """Cut parts, control characters and bytes that are no UTF-8 are told."""
     for read in (said, lambda content: refuse_unfit_form(form_of(book_of(content), tmp_path))):
         with pytest.raises(SourceUnreadableError, match=r"is not well-formed XML \("):
             read(text)
@@ -416,7 +404,6 @@ TWO_FACED = {
 
 @pytest.mark.parametrize("case", TWO_FACED)
 def test_a_cell_that_readers_understand_differently_is_refused(case):
-    """One plain text of the grammar of its type, or the cell is told by its name."""
     inside, told = TWO_FACED[case]
     with pytest.raises(SourceUnreadableError) as refused:
         said(sheet(CELL.format(inside)))
@@ -443,7 +430,6 @@ def test_a_cell_that_readers_understand_differently_is_refused(case):
     ],
 )
 def test_what_the_common_writers_write_is_read_to_the_last_character(inside, text):
-    """Numbers, indexes, texts of several runs, formulas with their values; not how it sounds."""
     assert said(sheet(CELL.format(inside))) == [(1, [text])]
 
 
@@ -456,13 +442,11 @@ def test_what_the_common_writers_write_is_read_to_the_last_character(inside, tex
     ],
 )
 def test_rows_that_no_reader_would_count_are_refused(text, told):
-    """The data of a sheet stand once; rows elsewhere would be lost without a word."""
     with pytest.raises(SourceUnreadableError, match=told):
         said(text)
 
 
 def test_a_formula_in_a_form_needs_no_value(tmp_path):
-    """A workbook that people fill in is read for its formulas; all others need their values."""
     text = sheet(CELL.format("><f>1+1</f>"))
     (row,) = read_form(form_of(book_of(text), tmp_path), titles=("orders",)).sheets["orders"]
     assert row == (FormCell("=1+1", is_formula=True),)
@@ -471,7 +455,6 @@ def test_a_formula_in_a_form_needs_no_value(tmp_path):
 
 
 def test_runs_of_a_shared_string_count_together():
-    """And an index names the string at its place, blank ones among them."""
     strings = "<si><t>zero</t></si><si/><si><r><t>x</t></r><r><t>yz</t></r></si>"
     rows = '<row r="1"><c r="A1" t="s"><v>2</v></c><c r="B1" t="s"><v>1</v></c></row>'
     assert said(sheet(rows), strings=strings) == [(1, ["xyz"])]
@@ -532,7 +515,6 @@ def saved(path, *rows):
 
 
 def test_a_form_says_what_people_wrote(tmp_path):
-    """Text, numbers, days and truths; of a formula itself, not what a program computed for it."""
     path = saved(tmp_path / "f.xlsx", ["x", 7, date(2026, 11, 21), True, "=1+1"], [], [None, -0.5])
     row, nothing, last = read_form(path, titles=("Form",)).sheets["Form"]
     assert [cell.value for cell in row[:4]] == ["x", 7, "2026-11-21", True]
@@ -553,7 +535,6 @@ def test_a_form_says_what_people_wrote(tmp_path):
     ids=["macros", "document type", "empty", "no ZIP", "CSV"],
 )
 def test_a_form_that_is_no_plain_workbook_is_refused(content, told, tmp_path):
-    """Before any other library opens it."""
     path = tmp_path / "f.xlsx"
     path.write_bytes(content)
     with pytest.raises(SourceUnreadableError, match=told):

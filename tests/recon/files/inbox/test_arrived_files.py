@@ -11,7 +11,6 @@ from recon.steps.files.arrivals import left
 
 
 def test_order_files_are_listed_by_name_and_the_rest_is_named(tmp_path):
-    """The order never changes with the file system; nothing in the folder is passed over."""
     for name in ("b.csv", "a.xlsx", "C.PARQUET", ".hidden.csv", "~$a.xlsx", "d.csv.part", "e.pdf"):
         (tmp_path / name).write_text("x")
     (tmp_path / "folder.csv").mkdir()
@@ -45,7 +44,6 @@ def test_what_no_night_reads_is_named_in_the_nights_sentence(tmp_path):
 
 
 def test_a_file_waits_for_its_done_file(tmp_path):
-    """Only where its layout asks for one; what stands beside a file is none itself."""
     layouts = (FileLayout(files="a*", done_file=".done", control_file=".control"),)
     for name in ("a.csv", "a.csv.control", "b.csv"):
         (tmp_path / name).write_text("x")
@@ -61,7 +59,6 @@ def test_a_file_waits_for_its_done_file(tmp_path):
 
 
 def test_an_inbox_that_does_not_exist_is_the_configurations_mistake(tmp_path):
-    """A missing folder, or a file in its place, is told with what to do."""
     (tmp_path / "file").write_text("x")
     for place in ("none", "file"):
         with pytest.raises(SourceMissingError, match="create it or correct its path"):
@@ -69,7 +66,6 @@ def test_an_inbox_that_does_not_exist_is_the_configurations_mistake(tmp_path):
 
 
 def test_the_number_of_files_is_bounded(tmp_path, monkeypatch):
-    """A folder that somebody filled by mistake is not read."""
     monkeypatch.setattr(sys.modules["recon.files.inbox.arrived_files"], "FILES_MAX", 2)
     for number in range(3):
         (tmp_path / f"{number}.csv").write_text("x")
@@ -90,7 +86,6 @@ def written(folder, name="a.csv"):
 
 
 def test_a_file_that_was_left_alone_long_enough_is_not_waited_for(tmp_path):
-    """Its age by the clock decides; a second less, and it is looked at again."""
     pauses: list[timedelta] = []
     for age, waits in ((5, 0), (4, 1)):
         pauses.clear()
@@ -103,7 +98,6 @@ def test_a_file_that_was_left_alone_long_enough_is_not_waited_for(tmp_path):
 
 
 def test_a_file_from_the_future_is_looked_at_twice(tmp_path):
-    """A server whose clock is ahead does not make a file look finished."""
     path, pauses = written(tmp_path), []
     before = WRITTEN - timedelta(days=1)
     assert unsettled([path], settle=SETTLE, clock=lambda: before, pause=pauses.append) == ()

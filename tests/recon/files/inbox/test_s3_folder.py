@@ -34,13 +34,11 @@ def source(address, **changed):
 
 
 def visit(found, inbox):
-    """Fetch what is new."""
     with s3_folder(found, environment=KEYS) as folder:
         return fetch(folder, inbox=inbox, patterns=found.files)
 
 
 def test_objects_come_once_and_come_again_when_they_changed(storage, tmp_path):
-    """Only what lies right in the folder and fits the pattern; for its owner only."""
     address, client = storage
     for name in ("out/a.csv", "out/b.txt", "out/deeper/c.csv", "other/d.csv"):
         client.put_object(Bucket="books", Key=name, Body=b"one")
@@ -53,7 +51,6 @@ def test_objects_come_once_and_come_again_when_they_changed(storage, tmp_path):
 
 
 def test_an_object_replaced_while_it_is_read_is_not_taken(storage, tmp_path):
-    """A new object of the same size in the middle of the visit is noticed."""
     address, client = storage
     client.put_object(Bucket="books", Key="swap/a.csv", Body=b"one")
 
@@ -102,7 +99,6 @@ class _Cutting(BaseHTTPRequestHandler):
 
 
 def test_a_connection_that_breaks_is_told(tmp_path, monkeypatch):
-    """Half an object never reaches the inbox, and the sentence names the storage."""
     monkeypatch.setattr("s3fs.core.S3FileSystem.retries", 1)
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Cutting)
     thread = threading.Thread(target=server.serve_forever)
@@ -118,7 +114,6 @@ def test_a_connection_that_breaks_is_told(tmp_path, monkeypatch):
 
 
 def test_an_absent_bucket_and_absent_keys_are_told(storage, tmp_path):
-    """The sentence says which storage, or which variable."""
     address, client = storage
     for url in ("s3://none/out", "s3://books/empty"):
         with pytest.raises(SourceUnreadableError, match=f"{url} cannot be read: there is no such"):

@@ -44,7 +44,6 @@ def source(served, tmp_path, **changed):
 
 
 def visit(found, inbox, *layouts, password=PASSWORD, settle=None):
-    """Fetch what is new."""
     with sftp_folder(found, environment={"SFTP_PASSWORD": password}) as folder:
         return fetch(
             folder,
@@ -56,7 +55,6 @@ def visit(found, inbox, *layouts, password=PASSWORD, settle=None):
 
 
 def test_files_come_once_and_come_again_when_they_changed(theirs, inbox, tmp_path):
-    """A second visit brings nothing, a new version is brought; theirs is not touched."""
     folder, served = theirs
     (folder / "a.csv").write_text("one")
     (folder / "b.txt").write_text("not asked for")
@@ -70,7 +68,6 @@ def test_files_come_once_and_come_again_when_they_changed(theirs, inbox, tmp_pat
 
 
 def test_what_is_no_plain_file_is_left_and_named(theirs, inbox, tmp_path):
-    """Links, folders, devices and odd names of a stranger's server never reach the inbox."""
     folder, served = theirs
     (folder / "link.csv").symlink_to("/etc/passwd")
     (folder / "folder.csv").mkdir()
@@ -86,7 +83,6 @@ def test_what_is_no_plain_file_is_left_and_named(theirs, inbox, tmp_path):
 
 
 def test_a_file_replaced_while_it_is_read_is_not_taken(theirs, inbox, tmp_path):
-    """Nothing half old and half new reaches the inbox; the next visit brings it."""
     folder, served = theirs
     (folder / "a.csv").write_text("x" * 50)
     served.on_read.append("a.csv")
@@ -124,7 +120,6 @@ def test_a_file_that_is_still_uploaded_is_waited_for(theirs, inbox, tmp_path, wr
 
 
 def test_a_done_file_spares_the_wait_and_a_file_may_go_meanwhile(theirs, inbox, tmp_path):
-    """What somebody calls complete is believed; what was taken away is named."""
     folder, served = theirs
     (folder / "a.csv").write_text("x")
     (folder / "a.csv.done").write_text("")
@@ -137,7 +132,6 @@ def test_a_done_file_spares_the_wait_and_a_file_may_go_meanwhile(theirs, inbox, 
 
 
 def test_a_file_comes_when_its_partners_are_there(theirs, inbox, tmp_path):
-    """`.done` and control files are waited for and come along."""
     folder, served = theirs
     layout = FileLayout(files="a*", done_file=".done", control_file=".control")
     (folder / "a.csv").write_text("x")
@@ -150,7 +144,6 @@ def test_a_file_comes_when_its_partners_are_there(theirs, inbox, tmp_path):
 
 
 def test_a_key_opens_the_door_too(theirs, inbox, tmp_path):
-    """A private key or password file of mode 0600 is used; one that others can read is refused."""
     folder, served = theirs
     (folder / "a.csv").write_text("x")
     secret = tmp_path / "secret"
@@ -177,7 +170,6 @@ def test_a_key_opens_the_door_too(theirs, inbox, tmp_path):
 
 
 def test_another_server_is_not_believed(theirs, inbox, tmp_path):
-    """An unknown or another host key ends the visit before a password is sent."""
     _, served = theirs
     found = source(served, tmp_path)
     other = paramiko.RSAKey.generate(1024)
@@ -197,7 +189,6 @@ def test_another_server_is_not_believed(theirs, inbox, tmp_path):
 
 
 def test_a_wrong_password_and_an_absent_folder_are_told(theirs, inbox, tmp_path):
-    """The sentence says which server and why, and shows no secret."""
     _, served = theirs
     with pytest.raises(SourceUnreadableError, match="it refuses our key or password") as refused:
         visit(source(served, tmp_path), inbox, password="wrong")
@@ -210,7 +201,6 @@ def test_a_wrong_password_and_an_absent_folder_are_told(theirs, inbox, tmp_path)
 
 
 def test_a_name_that_is_not_utf_8_keeps_no_other_file_away(theirs, inbox, tmp_path):
-    """It is left under a name that can be read, with what to do; so is one with a card number."""
     folder, served = theirs
     card = "orders-4111-1111-1111-1111.csv"
     for name in (b"orders-caf\xe9.csv", b"a.csv", card.encode()):

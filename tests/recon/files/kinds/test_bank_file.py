@@ -22,7 +22,6 @@ ROW = f"{IBAN},7,2026-11-20,2026-11-20,100.00,350.50,"
 
 
 def read(folder, text, *, name="bank.xml", **how):
-    """A file of a bank."""
     path = folder / name
     path.write_text(text)
     with bank_file(path, rules=RULES, **how) as read:
@@ -47,7 +46,6 @@ def test_reversals_are_read_both_ways_and_the_balances_decide(tmp_path, closing,
 
 
 def test_details_that_do_not_come_to_their_entry_are_told_and_dropped(tmp_path):
-    """The entry counts; where they do, each payment stands behind it."""
     both = payment("200.00", reference="B1") + payment("50.50", reference="B2")
     whole = read(tmp_path, camt(ROUTINE + entry("250.50", inner=f"<NtryDtls>{both}</NtryDtls>")))
     assert whole.entries["part"].tolist() == [0, 1, 2]
@@ -59,7 +57,6 @@ def test_details_that_do_not_come_to_their_entry_are_told_and_dropped(tmp_path):
 
 
 def test_a_pending_entry_never_counts(tmp_path):
-    """It is shown, and needs no day of booking; when it is booked, a later statement has it."""
     day = "<BookgDt><Dt>2026-11-20</Dt></BookgDt>"
     pending = entry("9.00", state="<Sts>PDNG</Sts>").replace(day, "")
     found = read(tmp_path, camt(ROUTINE + entry("250.50") + pending))
@@ -85,7 +82,6 @@ def test_the_number_of_a_statement_is_the_first_that_it_has(numbers, statement_n
 
 
 def test_debit_balances_pages_and_days_without_entries(tmp_path):
-    """A closing debit is below zero, a statement may have no entry, pages are one statement."""
     debit = head() + balance("OPBD", "10.00") + balance("CLBD", "5.00", mark="DBIT")
     found = read(tmp_path, camt(debit + entry("15.00", mark="DBIT")))
     assert found.statements[0].closing == -500
@@ -111,7 +107,6 @@ def test_a_bank_account_named_by_bank_code_and_number_is_ours(tmp_path):
 
 
 def test_a_table_is_whole_or_nothing(tmp_path):
-    """A row that cannot be read, a balance that its rows do not share, an entry told twice."""
     good = "E1,2026-11-20,2026-11-20,EUR,250.50,,,,,,\n"
     for rows, why in (
         (ROW + good.replace("250.50", "250.5"), "line 2, amount"),
@@ -142,7 +137,6 @@ def test_a_table_is_whole_or_nothing(tmp_path):
     ],
 )
 def test_a_statement_that_says_what_cannot_be_is_refused(right, wrong, said, tmp_path):
-    """By its name, whole: a cover would end on that day, a night break on it."""
     text = camt(ROUTINE + entry("250.50"))
     assert right in text
     with pytest.raises(SourceUnreadableError, match=rf"^bank\.xml .*{said}"):
@@ -168,7 +162,6 @@ def amounts(folder, texts, *, currency, mark="CRDT"):
     ],
 )
 def test_amounts_are_read_as_banks_write_them(tmp_path, currency, texts, minor):
-    """Zeros behind the last digit may be left out; a debit is negative."""
     assert amounts(tmp_path, texts, currency=currency) == minor
     debits = amounts(tmp_path, texts, currency=currency, mark="DBIT")
     assert debits == [-each for each in minor]
@@ -176,13 +169,11 @@ def test_amounts_are_read_as_banks_write_them(tmp_path, currency, texts, minor):
 
 @pytest.mark.parametrize("text", ["x", "1,00", "-1.00", "1.001", "1" * 30, "٣.00"])
 def test_what_is_no_amount_is_refused(tmp_path, text):
-    """Among many that are."""
     with pytest.raises(SourceUnreadableError, match="statement 7"):
         amounts(tmp_path, ["1.00"] * 5 + [text], currency="EUR")
 
 
 def test_every_entry_has_a_number_of_its_own(tmp_path):
-    """Its place where the bank gives none; one that comes again is numbered on."""
     body = "".join(entry("1.00", ref=number) for number in ["A", "", "A", "2", "", "A", ""])
     found = read(tmp_path, camt(head() + body)).entries["entry_no"].tolist()
     assert found == ["A", "2", "A#2", "2#2", "5", "A#3", "7"]

@@ -81,7 +81,6 @@ def _read(folder, *rows, seal=SEAL):
 
 
 def test_every_kind_of_a_file_becomes_an_action(tmp_path):
-    """Payments, subscriptions and payouts stand in one file, each with its own request id."""
     read = _read(tmp_path, REFUND, SUBSCRIPTION, PAYOUT)
 
     assert read.rejects == ()
@@ -95,7 +94,6 @@ def test_every_kind_of_a_file_becomes_an_action(tmp_path):
 
 
 def test_no_layout_leaves_an_instruction_out(tmp_path):
-    """Each row asks for money, and a payout has the details of its own row."""
     path, flags = tmp_path / "instructions-1.csv", frozenset({"1"})
     _write(path, {**REFUND, "order_no": ""}, PAYOUT)
     layout = FileLayout.model_validate({"skip": [{"column": "reason", "words": ["late"]}]})
@@ -107,7 +105,6 @@ def test_no_layout_leaves_an_instruction_out(tmp_path):
 
 
 def test_a_payout_shows_nothing_before_it_is_sealed(tmp_path):
-    """What comes from the process that read a file has the payee in no action and in no repr."""
     path = tmp_path / "instructions-3.csv"
     _write(path, PAYOUT)
     read = instruction_file_of(read_bytes(path), rules=Rules(), review_flags=frozenset())
@@ -118,7 +115,6 @@ def test_a_payout_shows_nothing_before_it_is_sealed(tmp_path):
 
 
 def test_a_payee_leaves_the_file_sealed(tmp_path):
-    """No name, date or account stands in an action; the seal opens to what the file said."""
     (action,) = _read(tmp_path, PAYOUT).actions
     told = {name: value for name, value in action.items() if name != "sealed"}
 
@@ -143,7 +139,6 @@ def test_a_payee_leaves_the_file_sealed(tmp_path):
     ],
 )
 def test_who_approves_a_payout_sees_what_it_is_paid_from(tmp_path, source, shown, kept):
-    """Another currency and its amount stand beside the payee, and on the wire in its decimals."""
     read = _read(tmp_path, PAYOUT | source)
     (action,) = read.actions
 
@@ -153,7 +148,6 @@ def test_who_approves_a_payout_sees_what_it_is_paid_from(tmp_path, source, shown
 
 
 def test_a_payout_is_checked_by_the_gateways_own_interface(tmp_path):
-    """A brand's wider forms and decimals hold when the file is read, as they do when it is sent."""
     tables = load_file_settings({}).interface
     own = {"amounts": {"of_currency": {"JPY": 0}}, "batch": {"payout": {"grammar": {}}}}
     own["batch"]["payout"]["grammar"] = {"fee_paid_by": "PAYER|NOBODY"}
@@ -169,7 +163,6 @@ def test_a_payout_is_checked_by_the_gateways_own_interface(tmp_path):
 
 
 def test_the_same_account_is_the_same_payee_however_it_is_spaced(tmp_path):
-    """A payee is known by account, not by spelling, name or amount."""
     other = PAYOUT | {"request_id": "P-2", "amount": "1.00", "reason": "again"}
     other["beneficiary.bank_details.account_name"] = "A. Example"
     third = PAYOUT | {
@@ -218,7 +211,6 @@ def test_the_same_account_is_the_same_payee_however_it_is_spaced(tmp_path):
     ],
 )
 def test_a_bad_cell_rejects_its_row_with_line_and_column(tmp_path, row, column, word):
-    """One bad cell names line, column and reason, and no value of a payee; the rest is read."""
     read = _read(tmp_path, REFUND | {"request_id": "R-9"}, row)
     (reject,) = read.rejects
 
@@ -240,14 +232,12 @@ def test_a_shifted_row_shows_nothing_of_the_payee(tmp_path):
 
 
 def test_payouts_without_a_seal_key_leave_the_whole_file_waiting(tmp_path):
-    """No payee is stored in clear: the file is refused until the key is there."""
     with pytest.raises(SourceUnreadableError, match="RECON_SEAL_KEY is not set"):
         _read(tmp_path, REFUND, PAYOUT, seal=None)
     assert len(_read(tmp_path, REFUND, seal=None).actions) == 1
 
 
 def test_only_its_name_makes_a_file_one_of_instructions():
-    """The name decides which columns a file of the inbox has."""
     names: Any = ["instructions-7.csv", "Instructions-7.xlsx", "orders.csv", "my-instructions-.csv"]
 
     assert [is_instruction_file(Path(name)) for name in names] == [True, True, False, False]
@@ -277,7 +267,6 @@ def model_in(annotation):
 
 
 def test_the_payout_columns_are_the_documents_fields():
-    """The file names a field as the API document does, dots leading into objects."""
     assert list(leaves(PayoutRow)) == list(PAYOUT_COLUMNS)
 
 

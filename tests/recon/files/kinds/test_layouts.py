@@ -9,12 +9,10 @@ from recon.model.errors import ConfigurationError
 
 
 def layout(**columns):
-    """A layout of all CSV files with these columns."""
     return FileLayout(files="*.csv", columns=columns)
 
 
 def test_a_column_of_either_kind_of_file_is_taken():
-    """An inbox has order files and instruction files: each kind's own columns may be named."""
     refuse_wrong_layouts([layout(order_no="Order"), layout(recurring_id="Contract")])
     with pytest.raises(
         ConfigurationError, match=r'the layout of "\*\.csv": columns\.gross is none'
@@ -65,12 +63,10 @@ def problem(schema: TableSchema = ORDER_FILE, /, **layout: Any) -> str:
     ],
 )
 def test_a_layout_that_could_never_be_read_is_refused(layout, told):
-    """The key, their word and ours are named, and what there is instead."""
     assert told in problem(**layout)
 
 
 def test_a_layout_of_words_that_exist_is_taken():
-    """A word may also mean that nothing stands there, where a cell may be blank."""
     found = problem(
         columns={"order_no": "Bestellung"},
         constants={"merchant_id": "100042", "currency": "EUR", "ordered_at": "2026-01-05"},
@@ -90,7 +86,6 @@ def test_a_layout_of_words_that_exist_is_taken():
     ],
 )
 def test_only_amounts_of_settled_rows_have_signs_by_their_type(schema, turned, told):
-    """A type or a column that no settled row has would be a setting that silently does not hold."""
     found = problem(schema, turned_rows=turned)
     assert bool(found) == bool(told)
     assert told in found

@@ -44,7 +44,6 @@ def database(tmp_path, *rows, amount="text"):
 
 
 def test_a_file_and_a_query_give_the_same_entries(tmp_path):
-    """Wherever the ledger is kept, the frame is the same, in the types of the contract."""
     path = tmp_path / "ledger.csv"
     path.write_text(f"{COLUMNS}\n{','.join(ROW)}\n")
     source = LedgerSource(url=SecretStr(database(tmp_path, ROW)), query=QUERY)
@@ -75,7 +74,6 @@ def test_times_of_a_query_without_an_offset_are_of_the_ledgers_zone(tmp_path):
 
 
 def test_tables_have_the_columns_that_the_engine_reads():
-    """Every column of the contract is read, and none beside it."""
     made = {"answer", *PLACE_COLUMNS}
     for kind, columns in (
         (SourceKind.ORDERS, ORDER_COLUMNS),
@@ -87,7 +85,6 @@ def test_tables_have_the_columns_that_the_engine_reads():
 
 
 def test_columns_may_be_mapped(tmp_path):
-    """A ledger of other names is read by its mapping; a name that is none of ours is refused."""
     path = tmp_path / "ledger.csv"
     path.write_text(f"{COLUMNS.replace('entry_id', 'journal')}\n{','.join(ROW)}\n")
     source = LedgerSource(path=path, columns={"entry_id": "journal"})
@@ -101,7 +98,6 @@ def test_columns_may_be_mapped(tmp_path):
 
 
 def test_the_address_may_stand_in_the_environment(tmp_path):
-    """A variable holds the address with its password; without it the configuration is wrong."""
     source = LedgerSource(url_env="BOOKS_URL", query=QUERY)
     variables = {"BOOKS_URL": database(tmp_path, ROW)}
     assert len(read_ledgers(source, environment=variables, rules=Rules())[0]) == 1
@@ -110,7 +106,6 @@ def test_the_address_may_stand_in_the_environment(tmp_path):
 
 
 def test_an_absent_ledger_is_told_by_its_kind(tmp_path):
-    """A missing file is a usage error, a missing database or column a ledger that is not there."""
     with pytest.raises(SourceMissingError):
         read_ledgers(LedgerSource(path=tmp_path / "l.csv"), environment={}, rules=Rules())
     source = LedgerSource(url=SecretStr(f"sqlite:///{tmp_path / 'no.db'}"), query=QUERY)
@@ -131,7 +126,6 @@ def test_an_absent_ledger_is_told_by_its_kind(tmp_path):
     ],
 )
 def test_what_a_ledger_does_not_have_is_refused(given, told):
-    """A key that would do nothing is an error that names it."""
     with pytest.raises(ValidationError, match=told):
         LedgerSource.model_validate({"path": "books.csv", **given})
 
@@ -149,7 +143,6 @@ def kept(tmp_path, text, name="a.csv"):
 
 
 def test_the_same_content_is_kept_once_for_its_owner(tmp_path):
-    """Two names of one content are one file; nobody else can read it."""
     assert kept(tmp_path, "a,b\n1,2\n") == ""
     assert kept(tmp_path, "a,b\n1,2\n", name="b.csv") == ""
     (found,) = (tmp_path / "kept").rglob("*.csv")
@@ -168,7 +161,6 @@ def test_the_same_content_is_kept_once_for_its_owner(tmp_path):
     ],
 )
 def test_private_content_is_not_kept(tmp_path, text, told):
-    """The reason names the column and never the number."""
     why = kept(tmp_path, text)
     assert told in why
     assert CARD not in why
@@ -176,7 +168,6 @@ def test_private_content_is_not_kept(tmp_path, text, told):
 
 
 def test_an_archive_that_cannot_be_written_is_told(tmp_path):
-    """Nothing is taken of a file whose copy could not be kept."""
     (tmp_path / "kept").write_text("in the way")
     with pytest.raises(OutputError, match="cannot be written"):
         kept(tmp_path, "a,b\n1,2\n")

@@ -58,7 +58,6 @@ def fill(path, *rows):
 
 
 def test_the_extract_does_not_depend_on_the_order_of_rows(ledger_source):
-    """The same rows give the same lines and the same hash in any order."""
     url = fill(ledger_source, ("x", 1), ("w", 2), ("w", 1))
     first = extract(url, query="select a, b from t order by a", wanted=AB)
     second = extract(url, query="select a, b from t order by b desc;", wanted=AB)
@@ -81,7 +80,6 @@ def test_numeric_columns_of_sqlite_are_exact_decimals(ledger_source):
 
 
 def test_a_query_cannot_write(ledger_source):
-    """The ledger is not ours: whatever the configuration says, it is only read."""
     url = fill(ledger_source, ("x", 1))
     with pytest.raises(SourceUnreadableError, match="attempt to write a readonly database"):
         extract(url, query="delete from t returning a, b", wanted=AB)
@@ -89,7 +87,6 @@ def test_a_query_cannot_write(ledger_source):
 
 
 def test_a_colon_or_comment_in_a_query_is_just_that(ledger_source):
-    """Casts, times and comments at the end need no escaping."""
     url = fill(ledger_source, ("12:30", 1))
     query = "select a, b from t where a = '12:30' and a <> ':no' -- all"
     assert extract(url, query=query, wanted=AB).rows_read == 1
@@ -106,14 +103,12 @@ def test_a_colon_or_comment_in_a_query_is_just_that(ledger_source):
     ],
 )
 def test_a_query_that_gives_no_table_is_told(ledger_source, query, told):
-    """The database's own words, on one line, and that nothing was taken."""
     with pytest.raises(SourceUnreadableError, match=told) as error:
         extract(fill(ledger_source, ("x", 1)), query=query, wanted=AB)
     assert "\n" not in str(error.value)
 
 
 def test_a_ledger_that_counts_differently_is_refused(ledger_source, monkeypatch):
-    """The count is asked independently of the rows; both must agree."""
     monkeypatch.setattr(sql_ledger, "_asked", lambda *_: 7)
     with pytest.raises(SourceUnreadableError, match="gave 1 rows and counted 7"):
         extract(fill(ledger_source, ("x", 1)), query="select a, b from t", wanted=AB)
@@ -132,7 +127,6 @@ def counting_after(monkeypatch, book):
 
 
 def test_sqlite_is_read_in_one_snapshot(ledger_source, monkeypatch):
-    """What is booked between the rows and their count belongs to neither."""
     url = fill(ledger_source, ("x", 1))
     with closing(sqlite3.connect(ledger_source)) as connection:
         connection.execute("pragma journal_mode = wal")
@@ -147,7 +141,6 @@ def test_sqlite_is_read_in_one_snapshot(ledger_source, monkeypatch):
     "cells", [("10.5", "-0.25"), (10.5, 7), (3, 4), ("10.50", None), (0.1, 0.2), (1.005, 33.335)]
 )
 def test_a_ledger_that_sums_differently_is_refused(ledger_source, monkeypatch, cells):
-    """The database's own total must be that of the rows, however it keeps them; else nothing is."""
     url = fill(ledger_source, ("x", cells[0]), ("y", cells[1]))
     assert extract(url, query="select a, b from t;", wanted=AB, amount="b").rows_read == 2
     summed = sql_ledger._summed
@@ -157,20 +150,17 @@ def test_a_ledger_that_sums_differently_is_refused(ledger_source, monkeypatch, c
 
 
 def test_what_is_no_amount_is_a_matter_of_its_row(ledger_source):
-    """A ledger with a bad amount is not refused whole: its row will be."""
     url = fill(ledger_source, ("x", "ten"), ("y", "10.00"))
     assert extract(url, query="select a, b from t", wanted=AB, amount="b").rows_read == 2
 
 
 def test_the_number_of_entries_is_bounded(ledger_source, monkeypatch):
-    """A query that forgets its condition does not fill the memory."""
     monkeypatch.setattr(sql_ledger, "ROWS_MAX", 2)
     with pytest.raises(SourceUnreadableError, match="more than 2 rows"):
         extract(fill(ledger_source, *[("x", 1)] * 3), query="select a, b from t", wanted=AB)
 
 
 def test_an_address_is_never_shown_with_its_password():
-    """Neither a wrong address nor an unreachable server tells the password."""
     with pytest.raises(ConfigurationError) as wrong:
         extract("no url with s3cret", query="select 1", wanted=AB)
     address = "postgresql+psycopg://books:s3cret@127.0.0.1:1/books"
@@ -184,7 +174,6 @@ def test_an_address_is_never_shown_with_its_password():
 @pytest.mark.postgresql
 @pytest.mark.parametrize("scheme", ["postgresql", "postgres", "postgresql+psycopg"])
 def test_the_address_of_postgresql_is_taken_as_people_write_it(ledger_url, scheme):
-    """No way of writing the same address asks for a driver that is not there."""
     address = ledger_url.replace("postgresql+psycopg", scheme, 1)
 
     assert extract(address, query="select 'x' as a, 'y' as b", wanted=AB).rows_read == 1
@@ -192,7 +181,6 @@ def test_the_address_of_postgresql_is_taken_as_people_write_it(ledger_url, schem
 
 @pytest.mark.parametrize("address", ["mysql://books:s3cret@h/b", "oracle://books:s3cret@h/b"])
 def test_a_database_without_a_driver_is_named(address):
-    """Whoever keeps the ledger elsewhere is told the missing package, and no password is quoted."""
     with pytest.raises(
         ConfigurationError, match=r"needs the Python package [A-Za-z_]+, which"
     ) as no:
@@ -202,7 +190,6 @@ def test_a_database_without_a_driver_is_named(address):
 
 @pytest.mark.postgresql
 def test_postgresql_is_read_in_one_snapshot(ledger_url, monkeypatch):
-    """What is booked between the rows and their count belongs to neither."""
     server = ledger_url.replace("+psycopg", "")
     with psycopg.connect(server, autocommit=True) as owner:
         owner.execute("create table entry (a text, b numeric(12, 2))")
@@ -219,7 +206,6 @@ def test_postgresql_is_read_in_one_snapshot(ledger_url, monkeypatch):
 
 @pytest.mark.postgresql
 def test_postgresql_is_read_by_one_who_cannot_write(ledger_url, monkeypatch):
-    """Numerics are exact and summed twice; writes and double precision are refused."""
     query = "select 'E:1'::text as a, 10.50::numeric(12,2) as b union all select 'E:0', null"
     table = extract(ledger_url, query=query, wanted=AB)
     assert table.columns["a"].to_pylist() == ["E:0", "E:1"]

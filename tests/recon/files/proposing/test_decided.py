@@ -26,7 +26,6 @@ def of_bytes(path, content, *, schema=ORDER_FILE, answers=None):
 
 
 def read(path, found, *, schema=ORDER_FILE):
-    """A sample by its layout."""
     layout = FileLayout.model_validate(found.layout)
     return read_table(path, kind=schema.kind, rules=Rules(), layout=layout, schema=schema)
 
@@ -89,7 +88,6 @@ def test_an_amount_that_reads_two_ways_is_asked(texts, currency, keys, asked, tm
     ],
 )
 def test_a_time_that_reads_two_ways_is_asked(texts, times, asked, tmp_path):
-    """Day and month change places only where a row says so; a zone is never taken for granted."""
     found = of_bytes(tmp_path / "a.csv", orders(*(f"1.00;EUR;paid;{text}" for text in texts)))
     assert set(found.questions) == asked
     if times is not None:
@@ -107,7 +105,6 @@ def test_a_time_that_reads_two_ways_is_asked(texts, times, asked, tmp_path):
     ],
 )
 def test_what_is_no_table_with_a_header_is_refused(text, why, tmp_path):
-    """Not one byte of it is repeated."""
     with pytest.raises(SourceUnreadableError, match=rf"^a\.csv {why}"):
         of_bytes(tmp_path / "a.csv", text.encode())
 
@@ -124,7 +121,6 @@ def of_rows(folder, *rows, header=HEADER, schema=ORDER_FILE, **answers):
 
 
 def test_a_term_on_a_row_that_reads_like_a_record_is_asked(tmp_path):
-    """`none` leaves the row a record; the word itself makes the rule."""
     odd = THREE.replace("Sale", "Total")
     asked = of_rows(tmp_path, ONE, TWO, odd, TWO.replace("A-2", "A-4"))
     assert list(asked.questions) == ["skip.Type"]
@@ -156,7 +152,6 @@ def as_lines(rows):
 
 
 def test_the_currency_of_the_amount_is_that_of_the_order(tmp_path):
-    """Another amount of the row has a currency of its own, which says nothing of the order."""
     path = tmp_path / "a.jsonl"
     rows = [
         {
@@ -182,7 +177,6 @@ def test_the_currency_of_the_amount_is_that_of_the_order(tmp_path):
 
 
 def test_other_amounts_of_a_settled_row_are_held_to_its_currency(tmp_path):
-    """A fee in another currency rejects its row."""
     path = tmp_path / "a.jsonl"
     header = ["batch_id", "settled_on", "entry_type", "order_no", "transaction_id", "reference_no"]
     rows: list[dict[str, Any]] = [
@@ -201,7 +195,6 @@ def test_other_amounts_of_a_settled_row_are_held_to_its_currency(tmp_path):
 
 
 def test_a_layout_is_written_as_toml_reads_it():
-    """Names with quotes, tabs and accents, lists, numbers and true; comments tell what is left."""
     layout = {
         "times": "%d.%m.%Y",
         "delimiter": "\t",
@@ -219,6 +212,5 @@ def test_a_layout_is_written_as_toml_reads_it():
 
 
 def test_the_pattern_of_names_leaves_out_their_numbers():
-    """Days and counters differ from file to file; all else is part of the name."""
     assert pattern_of(["orders-2026-11-20.csv", "orders-2026-11-21.csv"]) == "orders-*.csv"
     assert pattern_of(["a.csv", "b.csv"]) == "*.csv"

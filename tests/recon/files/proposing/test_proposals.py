@@ -152,7 +152,6 @@ def outcomes(tmp_path_factory):
 
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)
 def test_no_column_of_a_shape_is_wrong_in_silence(shape, outcomes):
-    """What two readings fit is asked; what is not asked reads every row as it is, or refuses it."""
     for seed, outcome in enumerate(outcomes(shape)):
         assert not outcome.wrong, (seed, outcome)
         assert outcome.asked == shape.asked, (seed, outcome)
@@ -160,7 +159,6 @@ def test_no_column_of_a_shape_is_wrong_in_silence(shape, outcomes):
 
 
 def test_nearly_all_columns_are_right_at_once(outcomes):
-    """Of all columns of all files, 95 in 100 are named without a question."""
     every = [outcome for shape in SHAPES for outcome in outcomes(shape)]
     assert len(every) == len(SHAPES) * SEEDS
     right, columns = sum(o.right for o in every), sum(o.columns for o in every)
@@ -209,7 +207,6 @@ SETTLED = "Batch ID;Type;Order ID;Transaction ID;Reference;Currency;Gross;Fee;Ne
 def test_of_two_days_the_one_that_is_meant_is_asked(
     kind, header, row, asked, first, second, tmp_path
 ):
-    """However a day is written, another column of days may be the one; its name may say which."""
     row = row or "B;capture;{n};t{n};R;EUR;10.00;0.00;10.00;{a};{b}"
     rows = [row.format(n=number, a=first, b=second) for number in range(3)]
     path = tmp_path / "two-days.csv"
@@ -288,7 +285,6 @@ PAID = [*OF_REFUND, [2000, 50, 1950], [6384, 0, 6384]]
     ],
 )
 def test_what_proves_no_fee_and_no_net_is_asked(header, rows, answers, found, tmp_path):
-    """Rows that add up decide, and the sums of batches; what neither says is a question."""
     lines = [
         LINE.format(kind, number, number, number, cells)
         for number, (kind, _, cells) in enumerate(row.partition("|") for row in rows.split())
@@ -331,7 +327,6 @@ RUSSIAN = {
 def test_a_header_in_another_script_is_read_where_its_columns_are_named(
     said, encoding, codec, tmp_path
 ):
-    """No name of it is known, nor its encoding told by its bytes: a person says both."""
     names = [text for key, text in said.items() if key.startswith("columns.")]
     paid, pending = (key.rpartition(".")[2] for key in said if key.startswith("words."))
     rows = [f"1001,JPY,1200,{paid},2026-11-18", f"1002,EUR,5.30,{pending},2026-11-18"]
@@ -351,7 +346,6 @@ def test_a_header_in_another_script_is_read_where_its_columns_are_named(
 
 
 def test_an_encoding_that_a_person_names_is_the_one_of_all_bytes(tmp_path):
-    """Half a letter at the end refuses the sample; nothing is left out or replaced."""
     path = tmp_path / "orders.csv"
     path.write_bytes(
         ",".join(v for k, v in JAPANESE.items() if k[:3] == "col").encode("cp932")[:-1]

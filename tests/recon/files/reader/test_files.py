@@ -61,14 +61,12 @@ reason,beneficiary.bank_details.iban
 
 
 def written(folder: Path, name: str, text: str) -> Path:
-    """A file with this text."""
     path = folder / name
     path.write_text(text)
     return path
 
 
 def test_an_instruction_file_is_the_same_and_its_payee_comes_back_sealed(tmp_path):
-    """What differs is the seal itself, which is never the same twice; no payee is in clear."""
     path = written(tmp_path, "instructions-1.csv", INSTRUCTIONS)
     seal = Seal(SecretStr(Fernet.generate_key().decode()))
     how: Any = {"rules": RULES, "review_flags": frozenset({"1"}), "layout": STANDARD}
@@ -89,7 +87,6 @@ def test_an_instruction_file_is_the_same_and_its_payee_comes_back_sealed(tmp_pat
 
 
 def test_what_a_reader_refuses_is_refused_in_its_words(tmp_path):
-    """A missing file, a wrong header and a wrong mapping each stay what they are."""
     with pytest.raises(SourceMissingError, match="does not exist"):
         plain_table(tmp_path / "gone.csv", schema=schema_of(SourceKind.ORDERS), rules=RULES)
     wrong = written(tmp_path, "w.csv", "a,b\n1,2\n")
@@ -129,7 +126,6 @@ def test_cards_are_judged_over_the_whole_file(tmp_path, keys, accepted):
 
 
 def test_a_whole_file_wish_and_a_trailer_hold(tmp_path):
-    """Figures of the last record are compared with all rows; one bad row refuses them all."""
     layout = FileLayout(trailer=Trailer(word="END", rows=2, amount=3), whole_file=True)
     path = tmp_path / "orders.csv"
     rows = "".join(ROW.format(f"A-{n}", "capture", f"R{n}") for n in range(5))
@@ -159,19 +155,16 @@ FACTS = TableFacts(
 
 @pytest.fixture
 def file() -> Iterator[IO[bytes]]:
-    """A file without a name."""
     with tempfile.TemporaryFile() as file:
         yield file
 
 
 def test_facts_come_back_as_they_were(file):
-    """Every value in its type, whole numbers of any size."""
     reader_process.write_facts(FACTS, of=table, into=file)
     assert reader_process.read_facts(file, of=table) == FACTS
 
 
 def test_a_refusal_comes_back_in_place_of_facts(file):
-    """In its own kind where that is one that a reader may raise, else as an unreadable file."""
     reader_process.write_facts(FACTS, of=table, into=file)
     reader_process.write_refusal(ConfigurationError("no such column"), into=file)
     with pytest.raises(ConfigurationError, match=r"^no such column$"):
@@ -193,14 +186,12 @@ def test_a_refusal_comes_back_in_place_of_facts(file):
     ],
 )
 def test_what_no_reader_writes_is_not_taken(file, told):
-    """A reader that its file broke may have written anything."""
     file.write(told)
     with pytest.raises(BrokenParcelError):
         reader_process.read_facts(file, of=table)
 
 
 def test_a_strange_refusal_is_an_unreadable_file(file):
-    """No name that comes back chooses a class of ours but those of the list."""
     file.write(b"!" + json.dumps(["SystemExit", "bye"]).encode())
     with pytest.raises(SourceUnreadableError, match=r"^bye$"):
         reader_process.read_facts(file, of=table)
@@ -213,7 +204,6 @@ def write_frame(frame: pd.DataFrame, *, into: IO[bytes]) -> None:
 
 
 def test_a_frame_whose_text_points_outside_is_not_taken():
-    """Offsets and texts of every column are checked before anything is read by them."""
     rows = io.BytesIO()
     write_frame(pd.DataFrame({"order_no": pd.Series(["ABCDEFGH"] * 4, dtype="str")}), into=rows)
     content = bytearray(rows.getvalue())

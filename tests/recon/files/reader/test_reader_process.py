@@ -58,7 +58,6 @@ def reader() -> Iterator[FileReader]:
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """A small file."""
     path = tmp_path / "orders-7.csv"
     path.write_text(SECRET)
     return path
@@ -88,7 +87,6 @@ BREAKS = {
     ("work", "words"), BREAKS.items(), ids=lambda one: getattr(one, "__name__", "")
 )
 def test_a_file_that_breaks_its_reader_is_refused_by_name(reader, path, work, words):
-    """The sentence names it and what it did, never what stands in it; the next file is read."""
     began = time.monotonic()
     with pytest.raises(ReaderBrokenError, match=f"^orders-7.csv {words}") as told:
         asked(reader, work, path)
@@ -98,7 +96,6 @@ def test_a_file_that_breaks_its_reader_is_refused_by_name(reader, path, work, wo
 
 
 def test_it_is_told_how_much_of_a_slow_file_is_read(reader, tmp_path):
-    """MiB of all, while its reader works; a quick file says nothing but that it begins."""
     large, small = tmp_path / "orders.csv", tmp_path / "small.csv"
     large.write_bytes(bytes(3 * MIB))
     small.write_bytes(bytes(MIB))
@@ -112,7 +109,6 @@ def test_it_is_told_how_much_of_a_slow_file_is_read(reader, tmp_path):
 
 
 def test_a_path_begins_where_its_caller_is(reader, path, monkeypatch):
-    """The folder of the command, wherever the warm process was started."""
     for folder in (path.parent, path.parent.parent):
         monkeypatch.chdir(folder)
         assert asked(reader, breaking.counted, path.relative_to(folder)) == len(SECRET)
@@ -130,7 +126,6 @@ def test_a_folder_that_does_not_answer_is_not_waited_for(path):
 
 
 def test_a_full_disk_is_no_fault_of_the_file(reader, path):
-    """The night stops and says where room is missing; the file is not set aside."""
     with pytest.raises(OutputError, match=r"the rows of orders-7.csv .* make room there"):
         asked(reader, breaking.full_disk, path)
 
@@ -163,7 +158,6 @@ except SourceUnreadableError as error:
     ],
 )
 def test_a_limit_of_the_process_is_no_fault_of_the_file(limit, most, work, named, path):
-    """A file that fits is read within it; one whose reader ends under it is not set aside."""
     ran = subprocess.run(
         [sys.executable, "-c", LIMITED, f"RLIMIT_{limit}", str(most), work.__name__],
         cwd=path.parent,
@@ -202,14 +196,12 @@ def test_a_parquet_file_that_needs_more_memory_is_not_called_damaged(tmp_path):
 
 
 def test_a_refusal_in_order_is_no_break(reader, path):
-    """What the reader says of a file comes through as it is, and the file may be tried again."""
     with pytest.raises(SourceUnreadableError, match=r"^orders-7\.csv is empty$") as told:
         asked(reader, breaking.refused, path)
     assert type(told.value) is SourceUnreadableError
 
 
 def test_rows_that_no_reader_writes_are_a_break(reader, path):
-    """What comes back is checked before it is taken."""
     with (
         pytest.raises(ReaderBrokenError, match="returned what no reader writes"),
         reader.read(path, breaking.no_rows, path=path) as read,
@@ -218,7 +210,6 @@ def test_rows_that_no_reader_writes_are_a_break(reader, path):
 
 
 def test_the_reader_has_no_secret(path, monkeypatch):
-    """Nothing of ours, and no other program's, is in the environment of what reads a file."""
     monkeypatch.setenv("RECON_SIGN_KEY", "s3cret")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "s3cret")
     reader = FileReader()
@@ -229,7 +220,6 @@ def test_the_reader_has_no_secret(path, monkeypatch):
 
 
 def test_the_warm_process_starts_again_when_it_was_ended(path):
-    """Somebody ended it: one file is refused, the next one is read by a new one."""
     reader = FileReader()
     assert asked(reader, breaking.counted, path) == len(SECRET)
     process = reader._process
@@ -259,7 +249,6 @@ with reader.read(path, breaking.asleep, path=path):
 
 
 def test_no_reader_outlives_who_started_it(path):
-    """However a night ends: killed while a file is read, it leaves no process behind."""
     root = Path(__file__).parents[4]
     with subprocess.Popen(
         [sys.executable, "-c", PARENT, str(path)],
@@ -280,7 +269,6 @@ def test_no_reader_outlives_who_started_it(path):
 
 
 def test_larger_files_get_more_and_never_without_an_end():
-    """Memory and time grow with the file; memory ends at 16 GiB."""
     sizes = [bounds_of(SMALL_BYTES + more * MIB) for more in (0, 1, 100, 1_000)]
     assert [one.data_bytes // MIB for one in sizes] == [432, 472, 4_432, 16_384]
     assert [one.seconds for one in sizes] == [20, 23, 320, 3_020]
@@ -297,7 +285,6 @@ print(len(os.listdir("/proc/self/task")) - before)
 
 
 def test_what_is_loaded_before_a_fork_starts_no_thread():
-    """The process is forked afterwards."""
     ended = subprocess.run(
         [sys.executable, "-c", LOOK],
         env=os.environ | OWN_VARIABLES,

@@ -20,7 +20,6 @@ TEXT = pa.large_string()
 
 
 def read(pairs, *, numbers=False, signed=False):
-    """Read (text, currency) pairs as one column."""
     texts, currencies = zip(*pairs, strict=True)
     return read_amounts(
         pa.array(texts, TEXT),
@@ -46,7 +45,6 @@ def read(pairs, *, numbers=False, signed=False):
 @example("999999999999999.999", "KWD")
 @example("99999999999999.9999", "CLF")
 def test_the_quick_way_never_differs_from_the_one_grammar(text, currency):
-    """A column gives what `parse_minor_units` gives, value or refusal."""
     column = read([(text, currency)])
     try:
         expected = parse_minor_units(text, currency=currency)
@@ -67,7 +65,6 @@ def test_the_quick_way_never_differs_from_the_one_grammar(text, currency):
 @example(["1..00", "10000"], "EUR")
 @example(["10.0", "1000.000"], "EUR")
 def test_a_text_is_read_alike_among_others_and_alone(texts, currency):
-    """What stands in other rows moves no digit from one to the next."""
     column = read([(text, currency) for text in texts])
     alone = [read([(text, currency)]) for text in texts]
 
@@ -79,7 +76,6 @@ def test_a_text_is_read_alike_among_others_and_alone(texts, currency):
 @example([2**62] * 40)
 @example([-(2**62)] * 40)
 def test_a_sum_beyond_64_bits_is_exact(amounts):
-    """What a file declares of itself is compared with a sum of any size."""
     assert exact_sum(np.array(amounts, dtype=np.int64)) == sum(amounts)
 
 
@@ -135,7 +131,6 @@ GERMAN = FileLayout(decimal_sign=",", thousands_sign=".")
     ],
 )
 def test_an_amount_is_what_its_layout_says_or_nothing(layout, text, plain):
-    """A misplaced sign is a problem, never a number."""
     problems: dict[int, str] = {}
     cells = pa.array([text], pa.large_string())
     read = amounts_in_standard_form(cells, layout=layout, numbers=None, problems=problems)
@@ -151,7 +146,6 @@ def column(*texts):
 
 
 def test_a_row_adds_or_takes_and_never_both():
-    """The second column is subtracted; both filled, or a minus in either, is a problem."""
     added = column("5.00", "", "0.00", "5.00", "", "-5.00", "", "0.00")
     taken = column("", "7.00", "7.00", "7.00", "-7.00", "", "", "")
     problems: CellProblems = {}
@@ -173,7 +167,6 @@ def test_what_is_subtracted_may_bear_a_minus_of_its_own():
 
 
 def test_zeros_that_a_program_leaves_out_are_put_back():
-    """As many as the currency has decimals, and nothing else is changed."""
     cells = pa.array(["12.5", "12", "-0.5", "12.55", "12", "1.25", "", "x", "12.3456"])
     codes = pa.array(["EUR", "EUR", "EUR", "EUR", "JPY", "KWD", "EUR", "EUR", "EUR"])
 

@@ -26,7 +26,6 @@ LONDON = ZoneInfo("Europe/London")
 
 
 def read(*texts, zone=LONDON, compact=False):
-    """Read texts as one column."""
     return read_instants(pa.array(texts, pa.large_string()), zone=zone, compact=compact)
 
 
@@ -70,7 +69,6 @@ def test_iso_8601_with_and_without_an_offset():
     ],
 )
 def test_what_is_no_moment_is_refused(text):
-    """No other notation, no day that is none, no local time that a clock change skips."""
     column = read("2026-01-05T10:00:00Z", text, "2026-01-05T10:00:00")
     assert list(column.problems) == [1]
     assert told(read("2026-01-05T10:00:00Z"))[0].startswith("2026-01-05T10:00")
@@ -85,7 +83,6 @@ ZONES = ("Pacific/Auckland", "Europe/London", "Asia/Hong_Kong", "America/Sao_Pau
     st.sampled_from(ZONES),
 )
 def test_the_quick_way_and_the_calendar_agree(moment, name):
-    """A column gives the very microsecond that the standard library gives, or refuses both ways."""
     zone = ZoneInfo(name)
     local = moment.replace(tzinfo=zone).astimezone(UTC)
     expected = (local - EPOCH) // timedelta(microseconds=1)
@@ -109,7 +106,6 @@ def test_the_quick_way_and_the_calendar_agree(moment, name):
     ],
 )
 def test_a_day_is_of_the_calendar_and_can_be_counted_from(text, wrong):
-    """What could not be counted from is told, with the bounds."""
     assert what_is_wrong_with_day(text) == wrong
 
 
@@ -134,7 +130,6 @@ def test_a_day_is_of_the_calendar_and_can_be_counted_from(text, wrong):
     ],
 )
 def test_a_time_is_what_its_layout_says_or_nothing(times, text, standard):
-    """A cell that is written otherwise is a problem, never another moment."""
     problems: dict[int, str] = {}
     cells = pa.array([text, ""], pa.large_string())
     layout = FileLayout(times=times)
@@ -144,7 +139,6 @@ def test_a_time_is_what_its_layout_says_or_nothing(times, text, standard):
 
 
 def test_a_day_and_its_clock_are_one_time_and_a_date_only_a_day():
-    """Two columns join by a blank; a column of dates keeps the day as it is written."""
     days, clocks = pa.array(["20.11.2026", "", "1.1.2026"]), pa.array(["09:30", "10:00", ""])
     joined = with_clock(days, clocks=clocks)
     assert joined.to_pylist() == ["20.11.2026 09:30", "", "1.1.2026"]

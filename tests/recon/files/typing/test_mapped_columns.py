@@ -28,7 +28,6 @@ LAYOUT = FileLayout(
 
 
 def read(path, layout):
-    """An order table in this layout."""
     return read_table(path, kind=SourceKind.ORDERS, rules=Rules(), layout=layout)
 
 
@@ -47,7 +46,6 @@ def read(path, layout):
 def test_what_the_layout_does_not_explain_is_refused_in_their_words(
     order_csv, old, new, column, told
 ):
-    """The standard form is no second way to write a cell; the reject shows what stands there."""
     table = read(order_csv(f"{THEIRS}\n{ROW.replace(old, new)}\n"), LAYOUT)
     (reject,) = table.rejects
     assert (reject.line, reject.column, reject.value) == (2, column, new)
@@ -66,7 +64,6 @@ def test_what_the_layout_does_not_explain_is_refused_in_their_words(
     ],
 )
 def test_minor_units_are_whole_numbers_of_the_smallest_unit(order_csv, currency, text, units):
-    """What stands in the file is what is kept, whatever decimals the currency has."""
     header = "merchant_id,account_id,order_no,currency,amount,status,ordered_at"
     row = f"100042,100042001,A-1,{currency},{text},paid,2026-01-05T10:00:00Z"
     layout = FileLayout(units="minor")
@@ -77,7 +74,6 @@ def test_minor_units_are_whole_numbers_of_the_smallest_unit(order_csv, currency,
 
 
 def test_constants_fill_columns_that_the_file_does_not_have(order_csv):
-    """Every row has the constant; the column is not asked of the file."""
     layout = FileLayout(constants={"merchant_id": "100042", "account_id": "1", "currency": "EUR"})
     text = "order_no,amount,status,ordered_at\nA-1,1.00,paid,2026-01-05T10:00:00Z\n"
     frame = read(order_csv(text), layout).frame
@@ -89,7 +85,6 @@ def test_constants_fill_columns_that_the_file_does_not_have(order_csv):
 @pytest.mark.parametrize("encoding", ["utf-16", "iso-8859-15", "windows-1252"])
 @pytest.mark.parametrize("note", ["'a\nb'", "a"])
 def test_other_encodings_and_quotes_read_alike(order_csv, encoding, note):
-    """The encoding of the layout holds on the quick way and on the scanner's."""
     layout = FileLayout(
         encoding=encoding, delimiter="|", quote="'", columns={"currency": "Währung"}
     )
@@ -100,7 +95,6 @@ def test_other_encodings_and_quotes_read_alike(order_csv, encoding, note):
 
 
 def test_dates_of_a_workbook_need_no_pattern(tmp_path):
-    """A cell that is a date comes in the standard form; text follows the layout."""
     layout = FileLayout(times="%d.%m.%Y")
     cells = {
         "merchant_id": ["1", "1"],
@@ -125,7 +119,6 @@ def test_dates_of_a_workbook_need_no_pattern(tmp_path):
     ["1.23,00", "1.2345,00", "12345.678,00", ".123,00", "1..234,00", "1,234.00", "1.234,5.0"],
 )
 def test_thousands_grouped_otherwise_are_refused(order_csv, text):
-    """A group too short or too long may be another sign, or a digit lost."""
     layout = LAYOUT.model_copy(update={"thousands_sign": "."})
     assert len(read(order_csv(f"{THEIRS}\n{ROW.replace('10,00', text)}\n"), layout).rejects) == 1
     plain = LAYOUT.model_copy(update={"decimal_sign": ".", "units": "minor"})
@@ -136,7 +129,6 @@ def test_thousands_grouped_otherwise_are_refused(order_csv, text):
 
 
 def test_a_preamble_is_passed_over_and_lines_count_from_the_top(order_csv):
-    """Lines before the header are no rows; a reject still names its line in the file."""
     bad = ROW.replace("bezahlt", "fort")
     path = order_csv(f'Export "vom 20.11.\n\n{THEIRS}\n{ROW}\n{bad}\n')
     table = read(path, LAYOUT.model_copy(update={"preamble": 2}))
@@ -145,14 +137,12 @@ def test_a_preamble_is_passed_over_and_lines_count_from_the_top(order_csv):
 
 
 def test_a_card_number_before_the_header_refuses_the_file(order_csv):
-    """What stands in no column is looked through, too."""
     path = order_csv(f"4111 1111 1111 1111\n{THEIRS}\n{ROW}\n")
     with pytest.raises(SourceUnreadableError, match="card number before its header"):
         read(path, LAYOUT.model_copy(update={"preamble": 1}))
 
 
 def test_all_faults_of_a_row_are_told_at_once(order_csv):
-    """Three bad cells of one row are one reject that names them all."""
     bad = ROW.replace("bezahlt", "fort").replace("10,00", "1.0").replace("05.01", "45.01")
     (reject,) = read(order_csv(f"{THEIRS}\n{bad}\n"), LAYOUT).rejects
     assert reject.column == "Betrag"
@@ -177,7 +167,6 @@ def test_all_faults_of_a_row_are_told_at_once(order_csv):
 def test_order_numbers_are_read_as_the_other_sides_write_them(
     order_csv, order_numbers, written, read_as
 ):
-    """What is taken off stands where it is declared; of a number never all of it."""
     rows = [ROW.replace("A-1", number) for number in written]
     layout = LAYOUT.model_copy(update={"order_numbers": WrittenNumbers(**order_numbers)})
     table = read(order_csv("\n".join([THEIRS, *rows, ""])), layout)
@@ -246,7 +235,6 @@ def test_a_fee_is_the_sum_of_its_columns(order_csv):
 def test_a_row_that_does_not_add_up_is_named_with_its_summands(
     order_csv, cells, column, value, told
 ):
-    """Nothing of such a row is taken; who mends it sees what each column says."""
     layout = {"sums": {"fee": PARTS}}
     header = "currency,gross,net,Commission,Markup,Scheme"
     table = settled(order_csv, header, f"capture:{cells}", layout=layout)
@@ -258,7 +246,6 @@ def test_a_row_that_does_not_add_up_is_named_with_its_summands(
 
 
 def test_summands_are_written_as_other_amounts_are(order_csv):
-    """Decimal comma, whole cents, zeros left out and the opposite sign hold for each of them."""
     header = "currency,gross,net,Commission,Markup,Scheme"
     cents = {"units": "minor", "turned": ["fee"], "sums": {"fee": PARTS}}
     table = settled(order_csv, header, "capture:EUR,5500,5400,-30,-20,-50", layout=cents)

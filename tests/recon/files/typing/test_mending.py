@@ -41,7 +41,6 @@ def mended(path):
     cut=st.booleans(),
 )
 def test_what_nobody_mended_is_refused_again(order_csv, places, *, cut):
-    """Every refused row comes back once, and the file as it is brings none of them in."""
     rows = []
     for place, odd in places:
         cells = list(CELLS)

@@ -35,7 +35,6 @@ def amounts(table):
 
 
 def test_a_heading_with_too_few_cells_is_left_out(order_csv):
-    """Its first cell tells it; a cut record is rejected as ever."""
     rows = ["North,,", order("A-1"), "South", order("A-2"), "100042,100042001,A-3"]
     headings = {"column": "merchant_id", "words": ["North", "South"]}
     table = read(order_csv("\n".join([HEADER, *rows]) + "\n"), skip=[headings])
@@ -45,7 +44,6 @@ def test_a_heading_with_too_few_cells_is_left_out(order_csv):
 
 
 def test_a_word_that_stands_twice_counts_its_rows_once(order_csv):
-    """No row goes uncounted."""
     text = "\n".join([HEADER, "North", order("A-1"), "North"]) + "\n"
     headings = {"column": "merchant_id", "words": ["North"]}
     counts = read(order_csv(text), skip=[headings, headings]).source_file
@@ -87,7 +85,6 @@ LINES = {
 
 @pytest.mark.parametrize(("rows", "skipped", "rejects"), LINES.values(), ids=LINES)
 def test_item_lines_belong_to_the_record_above(order_csv, rows, skipped, rejects):
-    """The first line is the record; what could be money of its own is rejected."""
     path = order_csv("\n".join([HEADER, *rows]) + "\n")
     table = read(path, lines={"column": "Line", "first": "1"})
     assert table.source_file.rows_skipped == skipped
@@ -110,7 +107,6 @@ def test_a_settled_line_is_never_only_told_again(tmp_path):
 
 
 def test_declared_rows_are_records(order_csv):
-    """A trailer counts what stands for money; a rule's column must be there."""
     text = "\n".join([HEADER, order("A-1"), ",,,EUR,10.00,,,Subtotal EUR,", "END,1,10.00"]) + "\n"
     trailer = {"word": "END", "rows": 2, "amount": 3}
     table = read(order_csv(text), skip=[SUBTOTALS], trailer=trailer)
@@ -120,7 +116,6 @@ def test_declared_rows_are_records(order_csv):
 
 
 def test_no_rule_takes_money_without_a_word(order_csv):
-    """Of any rows: what reads as a record without the rules does so with them, or is rejected."""
     rules = {
         "skip": [{"column": "Type", "words": ["Subtotal *"]}],
         "lines": {"column": "Line", "first": "1"},

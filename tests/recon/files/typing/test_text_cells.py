@@ -17,21 +17,18 @@ from recon.privacy.card_numbers import has_check_digit
 
 
 def test_ids_that_came_as_numbers_must_be_whole():
-    """A spreadsheet's number is an id only where it holds every digit exactly."""
     cells = pa.array(["100042", "1.5", "1234567890123456", "A-1"], pa.large_string())
     numbers = pa.array([True, True, True, False])
     assert list(read_text(cells, grammar=Grammar.TRANSACTION, numbers=numbers)) == [1, 2]
 
 
 def test_every_kind_of_order_key_of_the_contract_is_accepted():
-    """Letters, digits and . _ # / : - up to fifty characters, a # in front as well."""
     keys = ["A", "#1001", "2026/11-A_1.b:c", "9" * 50, "a" * 50]
     cells = pa.array(keys, pa.large_string())
     assert read_text(cells, grammar=Grammar.ORDER_KEY, numbers=None) == {}
 
 
 def test_no_line_end_slips_through_at_the_end():
-    """A pattern's end is the end of the text, not the place before a last line feed."""
     cells = pa.array(["A-1\n", "\nA-1"], pa.large_string())
     assert list(read_text(cells, grammar=Grammar.ORDER_KEY, numbers=None)) == [0, 1]
 
@@ -63,7 +60,6 @@ WORDS = ["M1", "", " M", CARD, ALMOST, "4-x", "é"]
     words=st.lists(st.sampled_from(WORDS), min_size=1, max_size=4), grammar=st.sampled_from(Grammar)
 )
 def test_each_row_is_judged_as_if_it_stood_among_many_texts(words, grammar):
-    """Whether the texts of a column are few shows in nothing, cards among them."""
     texts = words * LOOKED_AT
     few = pa.array(texts, pa.large_string())
     many = pa.array([*map(str, range(LOOKED_AT)), *texts], pa.large_string())
@@ -84,7 +80,6 @@ PANS = [
     "gap", ["", *" \t-._/:#", "\u00a0", "\u2009", "\u2011", "\u2212", "\u00b7", "\u200b"], ids=ascii
 )
 def test_a_column_is_looked_through_whatever_stands_between_the_digits(gap):
-    """Up to three of any mark may part the groups of a card, at any place of a cell."""
     for several in (gap, gap * 3):
         cards = [several.join((pan[:4], pan[4:8], pan[8:])) for pan in PANS]
         cells = [f"{before}{card}" for card in cards for before in ("", "x", "A-")]

@@ -21,12 +21,10 @@ INSTRUCTION_HEADER = (
 
 
 def orders(path):
-    """An order table with the default rules."""
     return read_table(path, kind=SourceKind.ORDERS, rules=Rules())
 
 
 def test_all_bad_cells_of_a_row_are_told_at_once(order_csv, header):
-    """A person mends a row once; columns have the file's names, and long lists an end."""
     bad = "100042,100042001,A 1,EURO,10.00,settled,2026-99-99"
     (reject,) = orders(order_csv(f"{header}\n{bad}\n")).rejects
     first, *others = reject.reason.split("; also ")
@@ -39,7 +37,6 @@ def test_all_bad_cells_of_a_row_are_told_at_once(order_csv, header):
 
 
 def test_what_holds_between_cells_is_judged_of_cells_that_can_be_read(order_csv, header):
-    """A row is not also blamed for what follows from its first fault."""
     bad = ROW.replace("paid", "partially_refunded").replace("EUR", "EURO")
     (reject,) = orders(order_csv(f"{header}\n{bad}\n")).rejects
     assert reject.reason == "'EURO' is not an ISO 4217 currency code"
@@ -55,7 +52,6 @@ def test_a_reject_keeps_the_key_that_can_be_read(order_csv, header):
 
 
 def test_card_numbers_are_in_no_part_of_what_is_read(order_csv, header):
-    """Whatever cell holds a card number, its middle is nowhere in frame, reason or value."""
     cells = ROW.split(",")
     rows = [
         ",".join([*cells[:place], "4111111111111111", *cells[place + 1 :]])
@@ -77,14 +73,12 @@ def test_nothing_of_a_file_without_a_header_is_quoted(order_csv, row):
 
 
 def test_unknown_columns_are_ignored_and_told(order_csv, header):
-    """Nothing is read from columns that the contract does not know; the caller hears of them."""
     table = orders(order_csv(f"{header},colour,Amount\n{ROW},red,99.00\n"))
     assert table.ignored_columns == ("colour", "Amount")
     assert table.frame["amount"].tolist() == [1000]
 
 
 def test_local_times_are_of_the_sources_zone(order_csv, header):
-    """That of business dates, UTC by default, unless the source is configured otherwise."""
     path = order_csv(f"{header}\n{ROW.replace('Z', '')}\n")
     tokyo = Rules.of({"calendar": {"timezone": "Asia/Tokyo"}}, source="rules.toml")
     theirs = read_table(path, kind=SourceKind.ORDERS, rules=tokyo)
@@ -102,7 +96,6 @@ def gateway(path, text):
 
 
 def test_gateway_rows_show_their_answer_and_local_time(tmp_path):
-    """Fourteen digits are the gateway's local time; answers follow the rules; no order is fine."""
     table = gateway(
         tmp_path / "g.csv",
         "1,2,A-1,T1,EUR,10.00,3000,1,R1,20260105103000\n"
@@ -115,7 +108,6 @@ def test_gateway_rows_show_their_answer_and_local_time(tmp_path):
 
 @pytest.mark.parametrize("code", ["2", "0", "5", "999", "77"])
 def test_an_answer_without_a_payment_needs_its_key_only(tmp_path, code):
-    """Not found, failed and unmapped answers carry no amount, whatever stands in their cells."""
     table = gateway(
         tmp_path / "g.csv",
         f"1,2,A-1,,,,,{code},,\n1,2,A-2,T,EURO,0,x y,{code},,never\n1,2,,T3,,,,{code},,\n"
@@ -141,13 +133,11 @@ def test_an_answer_without_a_payment_needs_its_key_only(tmp_path, code):
     ],
 )
 def test_a_payment_must_be_complete(tmp_path, row, column):
-    """A found payment without one of its facts is a reject of that column."""
     (reject,) = gateway(tmp_path / "g.csv", row + "\n").rejects
     assert reject.column == column
 
 
 def ledger(path, text, *, columns=None):
-    """A ledger table of a whole text."""
     path.write_text(text)
     return read_table(
         path, kind=SourceKind.LEDGER, rules=Rules(), layout=FileLayout(columns=columns or {})
@@ -155,7 +145,6 @@ def ledger(path, text, *, columns=None):
 
 
 def test_only_adjustments_are_signed(tmp_path):
-    """A minus is for adjustments and their reversals; every other type is written positive."""
     table = ledger(
         tmp_path / "l.csv",
         f"{LEDGER_HEADER}\nE1,1,2,A-1,adjustment,EUR,-1.00,2026-01-05\n"
@@ -170,7 +159,6 @@ def test_only_adjustments_are_signed(tmp_path):
 
 
 def test_instructions_name_a_payment_unless_their_kind_has_none(tmp_path):
-    """A payout has no order; a refund without one is a reject; kinds and states are words."""
     path = tmp_path / "i.csv"
     path.write_text(
         f"{INSTRUCTION_HEADER}\nI1,1,2,A-1,T1,refund,EUR,1.00,confirmed\n"
@@ -186,7 +174,6 @@ def test_instructions_name_a_payment_unless_their_kind_has_none(tmp_path):
 
 
 def test_no_column_of_any_table_is_a_float(tmp_path):
-    """A table without rows has the types of one with rows; none is a binary fraction."""
     for kind in SourceKind:
         path = tmp_path / f"{kind}.csv"
         path.write_text(",".join(schema_of(kind).names) + "\n")
@@ -218,7 +205,6 @@ def test_a_row_with_too_many_cells_names_its_order(order_csv, cells, order_no):
 
 
 def test_a_row_with_too_many_cells_names_its_order_as_its_layout_writes_it(order_csv):
-    """Constants hold for it, and order numbers lose what the other sides do not have."""
     layout = FileLayout.model_validate(
         {
             "constants": {"merchant_id": "100042", "account_id": "100042001"},
@@ -280,7 +266,6 @@ REFUSED = {
 
 @pytest.mark.parametrize(("cells", "column"), REFUSED.values(), ids=REFUSED)
 def test_a_row_whose_cells_contradict_each_other_is_refused(order_csv, cells, column):
-    """An action that cannot be meant so rejects its row; nothing of it is carried out."""
     table = read(order_csv, *cells.split(","))
     assert [reject.column for reject in table.rejects] == [column]
     assert table.frame.empty

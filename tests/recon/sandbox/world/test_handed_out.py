@@ -20,7 +20,6 @@ ACCOUNT = "100042001"
 
 
 def download(gateway, name, *, day=DAY, account=ACCOUNT):
-    """One file."""
     return gateway.http.get(f"/_sandbox/files/{account}/{day}/{name}")
 
 
@@ -34,7 +33,6 @@ def capture_some(gateway):
 
 
 def test_files_follow_the_truth(gateway):
-    """What takes effect between two downloads stands in the second one; a reset takes it back."""
     name = f"settlement-{DAY}.csv"
     first = download(gateway, name).text
     assert download(gateway, name).text == first
@@ -49,7 +47,6 @@ DAYS = (date(2026, 11, 20), date(2026, 11, 23), date(2026, 11, 24), date(2026, 1
 
 
 def rows(text):
-    """A CSV file."""
     return list(csv.DictReader(io.StringIO(text)))
 
 
@@ -80,7 +77,6 @@ def carried(state):
 
 @pytest.fixture
 def port(state, carried):
-    """The port of the sandbox after all dates."""
     assert carried
     with serving(SandboxOptions(orders=200, state=state)) as sandbox:
         yield sandbox.port
@@ -115,14 +111,12 @@ def test_statements_go_on_under_the_next_number_and_from_the_last_balance(carrie
 
 
 def test_a_date_is_told_once_and_never_otherwise(carried, port):
-    """The last and an earlier date give the same bytes again; one between them is not told."""
     for day in (DAYS[0], DAYS[-1]):
         assert handed_out(port, day).json() == carried[day]
     assert handed_out(port, date(2026, 11, 25)).status_code == 404
 
 
 def test_every_movement_is_settled_paid_out_and_booked_once(carried, port):
-    """Of the dates after the first: all effects are in one line each, and each batch ties."""
     later = [day for day in DAYS if day > DEMO_BUSINESS_DATE]
     lines = [row for day in later for row in rows(carried[day][f"settlement-{day}.csv"])]
     effects = httpx.get(f"http://127.0.0.1:{port}/_sandbox/effects").text.splitlines()

@@ -53,7 +53,6 @@ def written(night):
 
 
 def test_every_code_is_planted_or_has_a_reason(night):
-    """No break code is left out of the sample without a word about why."""
     found = [scenario.expected.finding for scenario in night.scenarios if scenario.expected]
     injected = {finding for finding in found if isinstance(finding, BreakCode)}
 
@@ -69,7 +68,6 @@ def test_any_size_makes_a_night():
 
 
 def test_the_ledger_behind_sql_has_each_entry_once(night, tmp_path):
-    """Written again it is the same, and always in the order of booking."""
     ledger = file_text(LedgerLine, ledger_lines(night))
     path = tmp_path / "ledger.sqlite"
     header, first, *_ = ledger.splitlines(keepends=True)
