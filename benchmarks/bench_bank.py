@@ -80,7 +80,7 @@ def mt940_parts(entries: int) -> Iterator[str]:
     yield f":62F:{mark}{last:%y%m%d}EUR{_plain(closing).replace('.', ',')}\r\n-\r\n"
 
 
-def csv_parts(entries: int) -> Iterator[str]:
+def csv_chunks(entries: int) -> Iterator[str]:
     """One statement in the columns of the contract."""
     closing = sum(amount_of(number) for number in range(entries))
     last = FIRST + timedelta(DAYS - 1)
@@ -104,7 +104,7 @@ def _signed(cents: int) -> str:
 FORMS = {
     "camt.053": ("b.xml", camt_parts),
     "MT940": ("b.sta", mt940_parts),
-    "CSV": ("b.csv", csv_parts),
+    "CSV": ("b.csv", csv_chunks),
 }
 RULES = f"""[bank.main]
 iban = "{IBAN}"

@@ -51,7 +51,7 @@ LEDGER_HEADER = (
     *("booked_at", "transaction_id"),
 )
 BOOKED = {"capture", "refund", "chargeback"}
-LARGEST_SHOWN = 15
+LARGEST_DISPLAYED = 15
 """Tables and files, each with its bytes an order."""
 WINDOW = "[window]\norders_days = 60\nledger_days = 60\n"
 
@@ -195,7 +195,7 @@ def report(figures: dict[str, Any], *, orders: int) -> None:
     for what in ("tables", "files"):
         sizes: Counter[str] = figures[what]
         print(f"\nBytes an order in {what}: {sizes.total() / orders:.0f}\n")
-        for name, size in sizes.most_common(LARGEST_SHOWN):
+        for name, size in sizes.most_common(LARGEST_DISPLAYED):
             print(f"- {name}: {size / orders:.1f}")
 
 

@@ -44,7 +44,7 @@ async def ours(url: str, *, calls: int, in_flight: int) -> None:
     from recon.gateway_client import AsyncGateway, Connection, GatewayInterface, QueryLimits
 
     tables: Any = {name: load_tables(name, config_dir=None) for name in GATEWAY_FILES}
-    limits = QueryLimits(calls_per_second=1_000_000, in_flight=in_flight, patience_seconds=0)
+    limits = QueryLimits(calls_per_second=1_000_000, in_flight=in_flight, retry_seconds=0)
     place = Connection(
         merchant_id=MERCHANT,
         account_id=ACCOUNT,

@@ -33,7 +33,7 @@ from recon.model.step_progress import StepProgress, reported_to
 from recon.model.terms import ControlTotal
 from recon.notify.night_log import PacedLines, since_start
 from recon.steps.approvals.people import attention, attention_lines
-from recon.steps.compare.shown_breaks import BREAKS_SHOWN_MAX, rows_of_breaks
+from recon.steps.compare.listed_breaks import BREAKS_DISPLAYED_MAX, rows_of_breaks
 from recon.steps.runtime.night_folder import StoredResult
 from recon.store.money import sending_rows
 from recon.store.nights import results, runs
@@ -201,7 +201,7 @@ def rows_on_the_page(breaks: "pd.DataFrame") -> list[dict[str, str]]:
             "age in days": row["age in days"],
             **{name: row[name] for name in BEYOND_THE_EDGE},
         }
-        for row in rows_of_breaks(breaks, at_most=BREAKS_SHOWN_MAX)
+        for row in rows_of_breaks(breaks, at_most=BREAKS_DISPLAYED_MAX)
     ]
 
 
@@ -228,7 +228,7 @@ def rows_of_totals(totals: Sequence[ControlTotal]) -> list[dict[str, str]]:
     ]
 
 
-ROWS_SHOWN_MAX = 100
+ROWS_DISPLAYED_MAX = 100
 """Maximum rows of a table; the workbook has all of them."""
 
 Made = TypeVar("Made")
@@ -313,7 +313,7 @@ class Artifacts:
 
     def table(self, name: str, rows: Sequence[Mapping[str, str]], *, of: str) -> None:
         """Publish rows as a table, the first hundred; `of` says of how many, and of what."""
-        shown = [dict(row) for row in rows[:ROWS_SHOWN_MAX]]
+        shown = [dict(row) for row in rows[:ROWS_DISPLAYED_MAX]]
         description = f"{self._request.business_date}: {len(shown)} of {of}"
         self._made(create_table_artifact, name, table=shown, description=description)
 

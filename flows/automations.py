@@ -18,7 +18,7 @@ NOBODY = UUID(int=0)
 RINGS = "send-notification"
 
 
-def wanted_automations(block_id: UUID) -> Iterator[tuple[AutomationCore, bool]]:
+def expected_automations(block_id: UUID) -> Iterator[tuple[AutomationCore, bool]]:
     """Yield all automations, and whether each notifies through the block with id `block_id`."""
     for entry in yaml.safe_load(Path(__file__).with_name("automations.yaml").read_text("utf-8")):
         actions: list[dict[str, Any]] = entry["actions"]
@@ -40,7 +40,7 @@ def establish(client: "SyncPrefectClient", *, block: str) -> Iterator[tuple[str,
     Raises:
         UsageError: there is no such block.
     """
-    for wanted, rings in wanted_automations(_block_id(client, block) if block else NOBODY):
+    for wanted, rings in expected_automations(_block_id(client, block) if block else NOBODY):
         if rings and not block:
             yield wanted.name, "left as it is: it rings, so say for whom (--block)"
             continue
@@ -53,7 +53,7 @@ def establish(client: "SyncPrefectClient", *, block: str) -> Iterator[tuple[str,
 def missing_automations(client: "SyncPrefectClient") -> list[str]:
     """Return names of automations that the server does not have, or has disabled."""
     there = {automation.name for automation in client.read_automations() if automation.enabled}
-    return [each.name for each, _ in wanted_automations(NOBODY) if each.name not in there]
+    return [each.name for each, _ in expected_automations(NOBODY) if each.name not in there]
 
 
 def _block_id(client: "SyncPrefectClient", block: str) -> UUID:

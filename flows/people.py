@@ -41,7 +41,7 @@ from recon.steps.approvals.sign_off import Night, nights, to_sign
 from recon.steps.money import gate
 from recon.steps.money.approve import waiting
 from recon.steps.runtime.environment import Environment, named_accounts
-from reports.shown_close import index_of_months, shown_close
+from reports.close_preview import close_preview, index_of_months
 from reports.workbook_io import drawings
 from tasks.night_tasks import echo, opened_environment
 
@@ -53,11 +53,11 @@ if TYPE_CHECKING:
     from recon.store.nights.runs import Run
 
 ShortName = Annotated[str, Field(pattern=r"^([a-z][a-z0-9._-]{0,39})?$")]
-ROWS_SHOWN_MAX = 1_000
+ROWS_DISPLAYED_MAX = 1_000
 """Maximum lines of waiting items; the digest and the sums cover all of them."""
-DOUBTS_SHOWN_MAX = 100
+DOUBTS_DISPLAYED_MAX = 100
 """Maximum rows of doubts; `recon status` has all of them."""
-NIGHTS_SHOWN = 14
+NIGHTS_DISPLAYED = 14
 
 Given = Mapping[str, Any]
 Shown = Callable[[Environment, Given], tuple[str, Sequence[str]]]
@@ -92,7 +92,7 @@ def form(
     choices: Mapping[str, Choice],
     fields: Sequence[str],
     shown: Shown,
-    shown_after: bool = True,
+    page_after: bool = True,
     boxes: Mapping[str, tuple[Any, str]] = MappingProxyType({}),
 ) -> Flow[..., State[Any]]:
     """Build a flow whose form shows something, or takes one of several decisions on it.
@@ -104,7 +104,7 @@ def form(
         choices: The actions, by their values of that field besides the one that only shows.
         fields: Fields of the acts, in the form's order.
         shown: Returns what the form is about.
-        shown_after: Whether that is shown again after a decision.
+        page_after: Whether that is shown again after a decision.
         boxes: Lists of check boxes between the choice and `fields`: name -> type and help text.
     """
     chooses, shows, help_ = choice
@@ -137,7 +137,7 @@ def form(
                 sentence=done.sentence,
                 ending=done.ending,
                 warnings=(*done.after, *done.warnings),
-                lines=["", *(shown(environment, given)[1] if shown_after else ())],
+                lines=["", *(shown(environment, given)[1] if page_after else ())],
             )
 
     helps = {
@@ -200,7 +200,7 @@ KEYS = {
 """Form -> the key of its page."""
 
 
-def approvals_shown(environment: Environment, given: Given) -> tuple[str, Sequence[str]]:
+def approvals_page(environment: Environment, given: Given) -> tuple[str, Sequence[str]]:
     """Show the list that waits, or its ticked part; then offer all waiting items in the form."""
     every = waiting(environment).wanted
     offer(every)
@@ -249,7 +249,7 @@ def offer(wanted: "ApprovalList") -> None:
     """Update the form with a box for each waiting instruction, in Prefect's stored schema."""
     boxes = [
         " ".join(filter(None, (item.instruction_id, item.kind, _money(item), item.order_no)))
-        for item in wanted.items[:ROWS_SHOWN_MAX]
+        for item in wanted.items[:ROWS_DISPLAYED_MAX]
     ]
     try:
         with suppress(ObjectNotFound), get_client(sync_client=True) as client:
@@ -275,16 +275,16 @@ def lines_of_list(wanted: "ApprovalList") -> list[str]:
         ("instruction", "kind", "order", "amount", "why it waits"),
         (
             (item.instruction_id, item.kind, item.order_no, _money(item), item.hold)
-            for item in islice(shown.values(), ROWS_SHOWN_MAX)
+            for item in islice(shown.values(), ROWS_DISPLAYED_MAX)
         ),
     )
-    if (more := len(shown) - ROWS_SHOWN_MAX) > 0:
+    if (more := len(shown) - ROWS_DISPLAYED_MAX) > 0:
         rest = "tick a kind and show again, or see the workbooks' sheets Instructions"
         lines += ["", f"{more:,} more wait and are part of this list: {rest}."]
     return lines
 
 
-def doubts_shown(environment: Environment, _: Given) -> tuple[str, Sequence[str]]:
+def doubts_page(environment: Environment, _: Given) -> tuple[str, Sequence[str]]:
     """Show the money in doubt, over all accounts."""
     undecided, now = people.undecided(environment), environment.clock()
     return f"{len(undecided)} in doubt.", lines_of_doubts(undecided, now=now)
@@ -297,21 +297,21 @@ def lines_of_doubts(shown: "Sequence[tuple[Run, Attention]]", *, now: datetime) 
     """
     lines = [
         f"- {on_a_page(f'{run.merchant_id}/{run.account_id}: {line}')}"
-        for run, instruction in shown[:DOUBTS_SHOWN_MAX]
+        for run, instruction in shown[:DOUBTS_DISPLAYED_MAX]
         for _, line in people.attention_lines([instruction], now=now)
     ]
-    if (more := len(shown) - DOUBTS_SHOWN_MAX) > 0:
+    if (more := len(shown) - DOUBTS_DISPLAYED_MAX) > 0:
         lines += ["", f"{more} more are in `recon status`."]
     return lines
 
 
-def nights_shown(environment: Environment, _: Given) -> tuple[str, Sequence[str]]:
+def nights_page(environment: Environment, _: Given) -> tuple[str, Sequence[str]]:
     """Show the last nights, and who signed them."""
     last = environment.clock().date()
-    listed = nights(last - timedelta(days=NIGHTS_SHOWN), last=last, environment=environment)
+    listed = nights(last - timedelta(days=NIGHTS_DISPLAYED), last=last, environment=environment)
     ran = [night for night in listed if night.run_id]
     waits = sum(night.unsigned_days > 0 for night in ran)
-    sentence = f"{len(ran)} nights of the last {NIGHTS_SHOWN} days, {waits} not signed."
+    sentence = f"{len(ran)} nights of the last {NIGHTS_DISPLAYED} days, {waits} not signed."
     lines = [
         f"- {night.business_date}: {on_a_page(missing)}"
         for night in ran
@@ -335,13 +335,13 @@ def lines_of_nights(shown: Sequence[Night]) -> list[str]:
     )
 
 
-def sending_shown(environment: Environment, _: Given) -> tuple[str, Sequence[str]]:
+def sending_page(environment: Environment, _: Given) -> tuple[str, Sequence[str]]:
     """Show whether money is sent."""
     stop = gate.sending_stopped(environment)
     return (f"{stop}." if stop else "Money may be sent."), ()
 
 
-def month_shown(environment: Environment, given: Given) -> tuple[str, Sequence[str]]:
+def month_page(environment: Environment, given: Given) -> tuple[str, Sequence[str]]:
     """Show a month of each matching account: its workbook in the reports, and its signatures."""
     this = BusinessMonth.named(f"{environment.clock():%Y-%m}")
     month = BusinessMonth.named(given["month"] or f"{this.before:%Y-%m}")
@@ -351,7 +351,7 @@ def month_shown(environment: Environment, given: Given) -> tuple[str, Sequence[s
     for which in named_accounts(
         settings, merchant=given["merchant_id"], account=given["account_id"]
     ):
-        shown = shown_close(month, account=which, folder=None, environment=environment)
+        shown = close_preview(month, account=which, folder=None, environment=environment)
         indexed.append(shown.own)
         page = (*shown.lines, *shown.blocked)
         lines += [f"## {'/'.join(which)}", "", *(f"- {on_a_page(line)}" for line in page), ""]
@@ -360,11 +360,11 @@ def month_shown(environment: Environment, given: Given) -> tuple[str, Sequence[s
     return f"{month.name}: {', '.join(each.status for each in indexed)}.", lines
 
 
-def answers_shown(environment: Environment, given: Given) -> tuple[str, Sequence[str]]:
+def answers_page(environment: Environment, given: Given) -> tuple[str, Sequence[str]]:
     """Show the answers of a returned workbook, each with its break."""
     path = returned_path(Path(given["workbook"]), settings=environment.settings)
     done, rows = returned_answers.listed(path, form=drawings().form, environment=environment)
-    lines = ["", *table_lines(returned_answers.LISTED, rows[:ROWS_SHOWN_MAX])]
+    lines = ["", *table_lines(returned_answers.LISTED, rows[:ROWS_DISPLAYED_MAX])]
     lines += ["", *(f"- {on_a_page(each)}" for each in acts.refused(done))]
     return returned_answers.sentence_of(done, listed_only=True), lines
 
@@ -392,7 +392,7 @@ approve = form(
         "take_back": Choice(acts.TakeBack, taken={"subject": "list_digest"}),
     },
     fields=("list_digest", "reason"),
-    shown=approvals_shown,
+    shown=approvals_page,
 )
 resolve = form(
     "resolve",
@@ -411,7 +411,7 @@ resolve = form(
         "take_back": Choice(acts.TakeBack, taken={"subject": "instruction"}),
     },
     fields=("instruction", "evidence", "message"),
-    shown=doubts_shown,
+    shown=doubts_page,
 )
 sign_off = form(
     "sign-off",
@@ -430,7 +430,7 @@ sign_off = form(
         "take_back": Choice(acts.TakeBack, taken={"subject": "run_id"}),
     },
     fields=("run_id", "workbook_sha256"),
-    shown=nights_shown,
+    shown=nights_page,
 )
 close = form(
     "close",
@@ -450,8 +450,8 @@ close = form(
         "reopen": Choice(acts.ReopenMonth),
     },
     fields=("month", "merchant_id", "account_id", "digest", "reason"),
-    shown=month_shown,
-    shown_after=False,
+    shown=month_page,
+    page_after=False,
 )
 stop_sending = form(
     "stop-sending",
@@ -466,7 +466,7 @@ stop_sending = form(
     ),
     choices={"stop": Choice(acts.StopSending)},
     fields=("reason",),
-    shown=sending_shown,
+    shown=sending_page,
 )
 allow_sending = form(
     "allow-sending",
@@ -484,7 +484,7 @@ allow_sending = form(
         "take_back": Choice(acts.TakeBack, {"subject": acts.subject_of(acts.SENDING)}),
     },
     fields=("reason",),
-    shown=sending_shown,
+    shown=sending_page,
 )
 
 
@@ -509,8 +509,8 @@ import_resolutions = form(
     ),
     choices={"take": Choice(ReturnedWorkbook, {"yes": "true"})},
     fields=("workbook",),
-    shown=answers_shown,
-    shown_after=False,
+    shown=answers_page,
+    page_after=False,
 )
 
 

@@ -19,7 +19,7 @@ from tasks.night_tasks import echo, opened_environment
 if TYPE_CHECKING:
     from recon.steps.compare.what_if import WhatIf
 
-KINDS_SHOWN_MAX = 50
+KINDS_DISPLAYED_MAX = 50
 """Maximum lines of the page; the workbook has all of them."""
 
 
@@ -80,9 +80,9 @@ def page_of(answer: "WhatIf", *, workbook: Path) -> str:
     lines += [f"- {rule.key} decides what a night reads: not played" for rule in answer.not_played]
     rows = (
         (str(kind.business_date), kind.before, kind.after, str(kind.count), kind.money)
-        for kind in kinds[:KINDS_SHOWN_MAX]
+        for kind in kinds[:KINDS_DISPLAYED_MAX]
     )
     lines += ["", *table_lines(("night", "was", "would be", "sets", "money"), rows)]
-    if len(kinds) > KINDS_SHOWN_MAX:
-        lines += ["", f"and {len(kinds) - KINDS_SHOWN_MAX} more lines in the workbook"]
+    if len(kinds) > KINDS_DISPLAYED_MAX:
+        lines += ["", f"and {len(kinds) - KINDS_DISPLAYED_MAX} more lines in the workbook"]
     return "\n".join(lines)

@@ -23,7 +23,7 @@ from recon.month.close import (
     CloseVerdict,
     OpenItem,
     PreparedClose,
-    SeenClose,
+    ReviewedClose,
 )
 from recon.month.stated import StatedMonth
 from recon.month.statement import (
@@ -62,10 +62,10 @@ GUIDE_COLUMNS = (
 )
 
 
-def close_workbook(close: PreparedClose, seen: SeenClose) -> bytes:
+def close_workbook(close: PreparedClose, seen: ReviewedClose) -> bytes:
     """Render the workbook of a close; the same close gives the same bytes.
 
-    `seen` (from `seen_close`) holds the digest of the close, and its files.
+    `seen` (from `reviewed_close`) holds the digest of the close, and its files.
     """
     stated, files = close.stated, seen.files
     statement = stated.statement
@@ -377,8 +377,8 @@ def _estimates(close: PreparedClose) -> Iterator[Part]:
         yield Listing(columns, rows)
 
 
-LIST_ROWS_MAX, LIST_ROWS_SHOWN = 10_000, 1_000
-"""Above this many rows a list is reduced to its sums and its first LIST_ROWS_SHOWN rows."""
+LIST_ROWS_MAX, LIST_ROWS_DISPLAYED = 10_000, 1_000
+"""Above this many rows a list is reduced to its sums and its first LIST_ROWS_DISPLAYED rows."""
 ROWS = "Rows"
 ITEM_COLUMNS = (
     Column("Close", 10, "at"),
@@ -403,7 +403,7 @@ BOOK_COLUMNS = (
     Column("Order or group", 28, "key"),
     Column("Ledger less gateway", 20, "amount", "money"),
     Column("As the nights show it", 22, "reported", "money"),
-    Column("Shown", 12, "is_shown"),
+    Column("Shown", 12, "is_reported"),
 )
 STRADDLING_COLUMNS = (
     Column("What", 46, "label"),
@@ -489,7 +489,7 @@ class MonthList:
             name, label = self.first
             if name:
                 frame = pd.concat([frame[frame[name].eq(label)], frame[frame[name].ne(label)]])
-            frame = frame.iloc[:LIST_ROWS_SHOWN]
+            frame = frame.iloc[:LIST_ROWS_DISPLAYED]
         title = f"The first {len(frame):,}" if blocks else ""
         blocks.append(Listing(self.columns, rows_of(frame), title=title, is_list=True))
         widths = [column.width for column in self.columns]
@@ -532,19 +532,21 @@ def ledger(frame: pd.DataFrame) -> MonthList:
     """Differences between ledger and gateway; a shortened list starts with those no run shows."""
     is_open = frame["what"].isin((OPEN, *GROUPS))
     is_alike = frame["amount"].eq(frame["shown"])
-    is_shown = pd.Series("yes", frame.index, dtype="str").where(is_alike, "NO").where(is_open, "")
+    is_reported = (
+        pd.Series("yes", frame.index, dtype="str").where(is_alike, "NO").where(is_open, "")
+    )
     return MonthList(
         "Ledger",
         BOOK_COLUMNS,
         frame.assign(
             label=_labels(frame["what"], DIFFERENCES),
             reported=frame["shown"].astype("Int64").where(is_open),
-            is_shown=is_shown,
+            is_reported=is_reported,
         ),
-        by={"label": "What", "currency": "Ccy", "is_shown": "Shown"},
+        by={"label": "What", "currency": "Ccy", "is_reported": "Shown"},
         files={"ledger.csv": len(frame)},
         amounts=("amount", "reported"),
-        first=("is_shown", "NO"),
+        first=("is_reported", "NO"),
     )
 
 

@@ -21,7 +21,7 @@ from prefect.logging.loggers import PrefectLogAdapter
 from recon.config.cluster import Workers
 from recon.model.errors import Defect, ReconError, StoreLockedError
 from recon.model.nights import STEPS, StepSummary
-from recon.privacy.shown_text import for_people
+from recon.privacy.displayed_text import for_people
 
 if TYPE_CHECKING:
     from recon.steps.runtime.environment import Environment

@@ -32,7 +32,7 @@ from reports.sheets.breaks_sheet import TITLE as BREAKS
 from reports.sheets.totals import SCHEMA_VERSION
 from reports.sheets.totals import TITLE as RUN_SHEET
 
-DIGEST_SHOWN = 8
+DIGEST_DISPLAYED = 8
 TAKEN = (
     Column("Row", 8, "row", "count"),
     Column("Break key", 20, "break_id"),
@@ -59,7 +59,7 @@ def write_import(done: Import, *, next_to: Path) -> Path:
     Raises:
         OSError: the folder cannot be written.
     """
-    name = f"{next_to.stem}-result-{done.sha256[:DIGEST_SHOWN]}.xlsx"
+    name = f"{next_to.stem}-result-{done.sha256[:DIGEST_DISPLAYED]}.xlsx"
     taken = [{name: getattr(each, name) for name in each.__slots__} for each in done.taken]
     refused = [{name: getattr(each, name) for name in each.__slots__} for each in done.refusals]
     sheets = [
@@ -80,7 +80,9 @@ def _sheet(title: str, columns: Sequence[Column], rows: Sequence[Row], *, done: 
 
 
 LOCKED = tuple(column for column in COLUMNS if column.kind not in {"input", "key"})
-ASKED: Mapping[str, Column] = {column.title: column for column in COLUMNS if column.kind == "input"}
+INPUTS: Mapping[str, Column] = {
+    column.title: column for column in COLUMNS if column.kind == "input"
+}
 CHANGED = (
     "another cell of this row was changed, or a part of the rows was sorted: the answer may be "
     "another break's, and nothing of the row was taken; answer it in a fresh workbook"
@@ -172,7 +174,7 @@ def _row(
 def _answer(
     row: Mapping[str, FormCell], *, cells: Mapping[str, str]
 ) -> tuple[BreakAnswer, list[WorkbookRefusal]]:
-    problems = {title: _problem(column, row[title]) for title, column in ASKED.items()}
+    problems = {title: _problem(column, row[title]) for title, column in INPUTS.items()}
     refusals = [
         WorkbookRefusal(cells[title], _text(row[title]), problem)
         for title, problem in problems.items()

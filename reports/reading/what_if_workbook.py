@@ -8,7 +8,7 @@ from recon.steps.compare.what_if import WhatIf, moved
 from reports.drawing.blocks import Column, Workbook, list_sheet, saved
 from reports.sheets.labels import label_of
 
-SETS_SHOWN_MAX = 50_000
+SETS_DISPLAYED_MAX = 50_000
 """Maximum number of rows of the sheet; the digest covers all."""
 NIGHTS = (
     Column("Night", 12, "business_date", "date"),
@@ -90,10 +90,9 @@ def write_what_if(answer: WhatIf, *, path: Path, at: datetime) -> Path:
         for change in night.changes
     ]
     text = "Each set that is classified differently."
-    if len(sets) > SETS_SHOWN_MAX:
-        text = (
-            f"The first {SETS_SHOWN_MAX:,} of {len(sets):,} sets that are classified differently."
-        )
+    if len(sets) > SETS_DISPLAYED_MAX:
+        of = f"{SETS_DISPLAYED_MAX:,} of {len(sets):,}"
+        text = f"The first {of} sets that are classified differently."
     same = sum(night.is_same for night in answer.nights)
     about = (
         f"{same} of {len(answer.nights)} nights the same to the byte. Nothing was moved or signed. "
@@ -105,7 +104,7 @@ def write_what_if(answer: WhatIf, *, path: Path, at: datetime) -> Path:
         list_sheet("Nights", NIGHTS, nights, heading=title, about=about),
         list_sheet("Rules", RULES, rules, about="What the candidate changes."),
         list_sheet("Changes", MOVED, changes, about="By what sets were and would be."),
-        list_sheet("Sets", SETS, sets[:SETS_SHOWN_MAX], about=text),
+        list_sheet("Sets", SETS, sets[:SETS_DISPLAYED_MAX], about=text),
         list_sheet("Never raised", NEVER, [asdict(e) for e in answer.never_raised], about=never),
     ]
     book = Workbook(f"What if {first} to {last}", sheets, at.replace(tzinfo=None))

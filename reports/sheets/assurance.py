@@ -12,7 +12,7 @@ from datetime import date
 from typing import Any
 
 from recon.model.figures import ListFile, NightFigures
-from recon.model.gateway_holds import BEFORE_FIRST, HeldPart
+from recon.model.gateway_holds import BEFORE_FIRST, HeldBalance
 from recon.model.terms import ControlTotal, SetState, SourceKind
 from recon.proof.ledger_bridge import LEDGER_STEPS, STEPS
 from reports.drawing.blocks import Column, Listing, Part, Row, Sheet, TextLine, check_of
@@ -486,7 +486,7 @@ def _holds(figures: NightFigures) -> Iterator[Part]:
     for held, fees in figures.gateway_holds.by_currency().values():
         row: dict[str, Any] = {"currency": held.currency, "charged": fees.charged}
         for name in ("payable", "held_back", "reserve"):
-            part: HeldPart = getattr(held, name)
+            part: HeldBalance = getattr(held, name)
             since = part.since
             if since not in {"", BEFORE_FIRST}:
                 days = (figures.business_date - date.fromisoformat(since)).days

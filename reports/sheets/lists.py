@@ -347,7 +347,7 @@ MOVEMENTS = (
 def journals_sheet(figures: NightFigures, rows: Rows) -> Sheet:
     """Totals per currency, the proposed journal lines, then the movements of breaks."""
     out = [
-        {**asdict(each), "handed_out": f"{each.handed_out_at:%Y-%m-%d}"}
+        {**asdict(each), "handed_out": f"{each.exported_at:%Y-%m-%d}"}
         for each in figures.handed_out
     ]
     count, moved = len(rows.journals), len(rows.movements)
@@ -386,7 +386,7 @@ def _journal_sums(rows: Rows) -> list[dict[str, Any]]:
 
 
 MONTHS_TITLE = "What months came to"
-DIFFERING_SHOWN_MAX = 50_000
+DIFFERING_DISPLAYED_MAX = 50_000
 """Maximum number of payments that are listed; the claim file has all that are claimed."""
 BY_LINE = (
     Column("Contract", 24, "name"),
@@ -450,10 +450,10 @@ def fees_sheet(fees: ChargedFees) -> Sheet:
     lines = [
         {**row, "difference": row["charged"] - row["expected"]} for row in rows_of(fees.by_line)
     ]
-    differing = fees.differing.head(DIFFERING_SHOWN_MAX)
+    differing = fees.differing.head(DIFFERING_DISPLAYED_MAX)
     title = f"Payments with another fee ({len(fees.differing)})"
-    if len(fees.differing) > DIFFERING_SHOWN_MAX:
-        title += f": the first {DIFFERING_SHOWN_MAX:,}; the claim file has all that is claimed."
+    if len(fees.differing) > DIFFERING_DISPLAYED_MAX:
+        title += f": the first {DIFFERING_DISPLAYED_MAX:,}; the claim file has all that is claimed."
     blocks: list[Part] = [
         Listing(BY_LINE, lines, title="Contract"),
         Listing(OUTSIDE, rows_of(fees.outside), title="Outside the contract"),

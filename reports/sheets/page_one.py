@@ -40,14 +40,14 @@ LAST = 16
 """Number of equally wide columns of the page."""
 WIDTHS_FROM, WIDTHS_TO = 11, 20
 """Column width in characters, depending on the longest amount."""
-CURRENCIES_SHOWN, CURRENCIES_ACROSS = 10, 6
+CURRENCIES_DISPLAYED, CURRENCIES_ACROSS = 10, 6
 """Maximum number of currencies in rows and in columns; Assurance has the others."""
-ATTENTION_SHOWN, ROUTINE_SHOWN = 5, 1
+ATTENTION_DISPLAYED, ROUTINE_DISPLAYED = 5, 1
 """Maximum number of lines that need a person, and those reserved for routine waiting ones."""
 NIGHTS_MIN, NIGHTS_ACROSS = 5, 14
 """Minimum number of nights for a trend of breaks, and maximum shown, this one included."""
-CAUSES_SHOWN, NOT_COVERED_SHOWN = 3, 3
-PROOFS_SHOWN, RECORDS_SHOWN = 5, 3
+CAUSES_DISPLAYED, NOT_COVERED_DISPLAYED = 3, 3
+PROOFS_DISPLAYED, RECORDS_DISPLAYED = 5, 3
 NEXT = "Next: "
 NOT_SENT, NO_OWNER = " not sent", "No owner yet"
 SEVERE_LINE = re.compile(rf"({'|'.join(sorted(SEVERE)).lower()}) break: ")
@@ -113,11 +113,14 @@ def page_one(figures: NightFigures, rows: Rows, checks: Checks) -> Sheet:
     texts = [grouped_amount(row[name], row["currency"]) for row in money for name in amounts]
     widest = max((len(text) + 2 for text in texts), default=0)
     shown = Listing(
-        columns, money[:CURRENCIES_SHOWN], total=ADDS_UP if money else None, nothing="No amounts."
+        columns,
+        money[:CURRENCIES_DISPLAYED],
+        total=ADDS_UP if money else None,
+        nothing="No amounts.",
     )
     return Sheet(
         TITLE,
-        [*_blocks(page, shown, left=len(money[CURRENCIES_SHOWN:]))],
+        [*_blocks(page, shown, left=len(money[CURRENCIES_DISPLAYED:]))],
         widths=(min(max(WIDTHS_FROM, widest), WIDTHS_TO),) * LAST,
         frozen=(0, 0),
         pages=(1, 1),
@@ -160,9 +163,9 @@ def _blocks(page: Page, money: Listing, *, left: int) -> Iterator[Part]:
     if moved := _moved(page.rows):
         yield TextLine(CellLink(moved, INSTRUCTIONS_AT), span=LAST)
     yield TextLine(CellLink(_sources_sentence(figures), ASSURANCE_AT), span=LAST)
-    for sentence in figures.not_covered[:NOT_COVERED_SHOWN]:
+    for sentence in figures.not_covered[:NOT_COVERED_DISPLAYED]:
         yield TextLine(f"Not covered: {_REFERENCE.sub('', sentence)}", "note", LAST)
-    if left := len(figures.not_covered[NOT_COVERED_SHOWN:]):
+    if left := len(figures.not_covered[NOT_COVERED_DISPLAYED:]):
         yield TextLine(CellLink(f"and {left} more on Assurance", ASSURANCE_AT))
 
 
@@ -231,7 +234,7 @@ def _unproven(page: Page) -> Iterator[Part]:
     if page.is_proven:
         return
     untied = [total for total in page.figures.control_totals if not total.passed]
-    shown = [_unproven_row(proof, page=page) for proof in untied[:PROOFS_SHOWN]]
+    shown = [_unproven_row(proof, page=page) for proof in untied[:PROOFS_DISPLAYED]]
     blank = {"currency": "", "of": "", "left": None, "right": None, "difference": None}
     shown += [{**blank, "what": title, "to_do": NOTIFY_IT} for title in failing(page.checks)]
     columns = (
@@ -243,7 +246,7 @@ def _unproven(page: Page) -> Iterator[Part]:
         Column("What to do", 70, "to_do", span=8, wrap=True),
     )
     yield Listing(columns, shown, title="Why this night is not proven", nothing="")
-    if left := len(untied[PROOFS_SHOWN:]):
+    if left := len(untied[PROOFS_DISPLAYED:]):
         yield TextLine(CellLink(f"and {left} more, first on the list of every check", ASSURANCE_AT))
     if page.figures.of_plain_files:
         ending = "Sign nothing of this: no figure of it is known to be whole."
@@ -284,7 +287,7 @@ def _records_of(page: Page, proof: ControlTotal) -> Iterator[str]:
     # Open ones first, then unverified, pending and matched ones.
     frames = chain((page.figures.unverified, page.figures.pending), page.figures.matches.batches())
     for row in chain(page.rows.breaks, chain.from_iterable(map(rows_of, frames))):
-        if row["currency"] != proof.currency or len(named) == RECORDS_SHOWN:
+        if row["currency"] != proof.currency or len(named) == RECORDS_DISPLAYED:
             continue
         if any(abs(row.get(name) or 0) == wanted for name in AMOUNT_NAMES):
             name = next((str(row[name]) for name in _NAMES if row.get(name)), "")
@@ -322,8 +325,13 @@ def _attention(page: Page) -> Iterator[Part]:
         # Without an attention list a doubt must still be shown.
         text = "Instructions are in doubt: see the sheet Instructions."
         of_night.insert(0, _line({"what": text, "tone": "bad"}))
-    room = ATTENTION_SHOWN - len(of_night) - len(unverified_rows) - min(ROUTINE_SHOWN, len(routine))
-    routine_shown = routine[: max(ROUTINE_SHOWN, ROUTINE_SHOWN + room - len(urgent))]
+    room = (
+        ATTENTION_DISPLAYED
+        - len(of_night)
+        - len(unverified_rows)
+        - min(ROUTINE_DISPLAYED, len(routine))
+    )
+    routine_shown = routine[: max(ROUTINE_DISPLAYED, ROUTINE_DISPLAYED + room - len(urgent))]
     shown = [*of_night, *urgent[: max(room, 0)], *unverified_rows, *routine_shown]
     if shown:
         yield Listing(ATTENTION, shown, title="Needs a person")
@@ -620,7 +628,7 @@ def _area(
 def _causes(breaks: Sequence[Row]) -> Iterator[Part]:
     """The most frequent causes of breaks, each linked to its first break."""
     causes = [str(row["cause"] or "") for row in breaks]
-    for cause, count in Counter(filter(None, causes)).most_common(CAUSES_SHOWN):
+    for cause, count in Counter(filter(None, causes)).most_common(CAUSES_DISPLAYED):
         first = place_of(causes.index(cause))
         yield TextLine(CellLink(f"{count:,} breaks: {cause}", first), span=LAST)
 

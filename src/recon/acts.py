@@ -65,7 +65,7 @@ from recon.steps.runtime.identity import (
 
 TEXT_CHARACTERS_MAX = 4_000
 FILE_NAME_CHARACTERS_MAX = 255
-ITEMS_SHOWN_MAX = 50
+ITEMS_DISPLAYED_MAX = 50
 """Lines on a terminal; the result workbook has them all."""
 
 
@@ -270,7 +270,7 @@ def _lines_of(wait: Waiting) -> Iterator[str]:
         if not items and items is not wanted.largest:
             continue
         yield f"  {title} ({len(items)} of {len(wanted.items)}):"
-        for item in items[:ITEMS_SHOWN_MAX]:
+        for item in items[:ITEMS_DISPLAYED_MAX]:
             yield f"    {reported_of(item)}{f' - {item.hold}' if item.hold else ''}"
             related = wait.related.get(item.instruction_id, ()) if items is wanted.repeats else ()
             for first in related:

@@ -370,7 +370,7 @@ def _configure(folder: Path) -> None:
     (config / "rules.toml").write_text("\n".join(rules))
     (config / "gateway.toml").write_text(
         "calls_per_second = 1000\ndeadline_seconds = 2\nconnect_timeout_seconds = 1\n"
-        "read_patience_seconds = 0.4\n"
+        "read_retry_seconds = 0.4\n"
     )
     people = [
         f'[approvers.{short}]\nname = "{name}"\nrole = "approver"\n'

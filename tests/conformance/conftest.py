@@ -38,8 +38,8 @@ from tests.recon.sandbox.conftest import Caller
 
 BASE_URL = os.environ.get("CONFORMANCE_BASE_URL", "")
 PROFILE = os.environ.get("CONFORMANCE_PROFILE", "base")
-POLITE = QueryLimits(calls_per_second=5, in_flight=1, patience_seconds=0)
-QUICK = QueryLimits(calls_per_second=1_000, in_flight=2, patience_seconds=0)
+POLITE = QueryLimits(calls_per_second=5, in_flight=1, retry_seconds=0)
+QUICK = QueryLimits(calls_per_second=1_000, in_flight=2, retry_seconds=0)
 TODAY = datetime(2026, 11, 20, tzinfo=UTC)
 """Where the sandbox's clock stands."""
 

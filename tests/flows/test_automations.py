@@ -111,7 +111,7 @@ def client(server, bell):
 
 
 def test_every_end_of_a_run_is_known_by_its_name():
-    every = [*automations.wanted_automations(automations.NOBODY)]
+    every = [*automations.expected_automations(automations.NOBODY)]
     expected = {each.name: each.model_dump()["trigger"]["expect"] for each, _ in every}
     by_prefect = {"Completed", "Failed", "Cancelled", "Crashed", "Cancelling"}
     ended = {*by_prefect, *End, "Held by another run", *NAMES_OF_PARTS, *NAMES_AGAIN}

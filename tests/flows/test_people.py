@@ -11,7 +11,7 @@ import pytest
 from pydantic import SecretStr
 
 from flows import people
-from flows.people import DOUBTS_SHOWN_MAX, returned_path
+from flows.people import DOUBTS_DISPLAYED_MAX, returned_path
 from recon.instructions.approval import list_of
 from recon.model.errors import UsageError
 from recon.model.figures import Attention
@@ -183,7 +183,7 @@ def test_the_page_shows_all_that_waits():
 
 
 def test_a_page_that_is_too_long_says_where_the_rest_is(monkeypatch):
-    monkeypatch.setattr(people, "ROWS_SHOWN_MAX", 10)
+    monkeypatch.setattr(people, "ROWS_DISPLAYED_MAX", 10)
     items = [replace(INSTRUCTION, instruction_id=f"i{number:02}") for number in range(12)]
     lines = people.lines_of_list(list_of(items))
 
@@ -262,10 +262,10 @@ def test_what_the_gateway_told_stands_beside_each_doubt():
 
 
 def test_foreign_words_stay_text_and_a_long_list_says_so():
-    shown = [(run_of("1"), doubt("a|b ![i](http:x)"))] * (DOUBTS_SHOWN_MAX + 2)
+    shown = [(run_of("1"), doubt("a|b ![i](http:x)"))] * (DOUBTS_DISPLAYED_MAX + 2)
     page = people.lines_of_doubts(shown, now=NOW)
 
-    assert sum(line.startswith("- 100042/1: ") for line in page) == DOUBTS_SHOWN_MAX
+    assert sum(line.startswith("- 100042/1: ") for line in page) == DOUBTS_DISPLAYED_MAX
     assert "![i" not in "".join(page)
     assert page[-1] == "2 more are in `recon status`."
 

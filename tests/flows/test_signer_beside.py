@@ -118,7 +118,7 @@ def test_another_users_worker_finds_no_key_at_all(folder):
     assert looked(folder, variables, uid=NOBODY) == [str(loose)]
     loose.chmod(0o600)
     assert looked(folder, variables, uid=NOBODY) == []
-    socket = SignerSocket(Path(variables[SIGNER_VARIABLE]), patience_seconds=0)
+    socket = SignerSocket(Path(variables[SIGNER_VARIABLE]), retry_seconds=0)
     merchant, _, account = ACCOUNT.partition("/")
     wanted = Wanted(template="payout", merchant_id=merchant, account_id=account, fields={})
     assert socket.sign(

@@ -21,7 +21,7 @@ HEADER = """\
 # What must not change by itself: written by `make golden-freeze`, compared by `make golden`.
 # Whoever changes a figure on purpose freezes anew in the same commit and says there why.
 """
-SHOWN_MAX = 8
+DISPLAYED_MAX = 8
 """Differences of a table that are told one by one; the diff of the file has them all."""
 TEXT_SHOWN_MAX = 160
 GONE = "nothing"
@@ -68,8 +68,8 @@ def told(found: Sequence[Difference]) -> str:
     lines: list[str] = []
     for table, of_table in groupby(found, key=lambda each: each.table):
         sentences = [each.sentence for each in of_table]
-        more = len(sentences) - SHOWN_MAX
-        lines += sentences[:SHOWN_MAX] + [f"{table}: ... and {more} more"] * (more > 0)
+        more = len(sentences) - DISPLAYED_MAX
+        lines += sentences[:DISPLAYED_MAX] + [f"{table}: ... and {more} more"] * (more > 0)
     ways = (
         "Not meant: mend the code. Meant: `make golden-freeze`, and say in the commit what changed "
         "and why."

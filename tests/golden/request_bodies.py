@@ -27,7 +27,7 @@ from tests.recon.gateway_client import sample_payouts as payouts
 
 PROFILES = ("base", "extended")
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
-LIMITS = QueryLimits(calls_per_second=1_000, in_flight=1, patience_seconds=0)
+LIMITS = QueryLimits(calls_per_second=1_000, in_flight=1, retry_seconds=0)
 ROW: dict[str, Any] = {
     "transaction_id": "T20261120000001",
     "order_no": "SO-1",

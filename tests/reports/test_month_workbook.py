@@ -15,7 +15,7 @@ from recon.month.close import (
     PreparedClose,
     month_files,
     name_of,
-    seen_close,
+    reviewed_close,
     write_files,
 )
 from recon.month.stated import NightOfMonth, StatedMonth, statement_of
@@ -68,7 +68,7 @@ def written(month, path):
 
 def written_close(close, path):
     """The workbook of a close beside its files."""
-    return put_in_place(close_workbook(close, seen_close(close)), path=path)
+    return put_in_place(close_workbook(close, reviewed_close(close)), path=path)
 
 
 def close_of(month):
@@ -121,7 +121,7 @@ def test_page_one_says_what_to_do_and_what_is_signed(month, tmp_path, *, is_bloc
     close = close if is_blocked else replace(close, blockers=())
     rows = rows_of_sheet(written_close(close, tmp_path / "close.xlsx"), "Close")
     texts = [str(row[0]) for row in rows if row[0]]
-    digest = seen_close(close).digest
+    digest = reviewed_close(close).digest
 
     assert any(f"--sign reviewer --as NAME --digest {digest[:16]}" in text for text in texts) is (
         not is_blocked
@@ -187,7 +187,7 @@ def test_of_too_many_rows_a_sheet_has_sums_the_first_ones_and_the_file(
         count, money = sums.get(key, (0, Decimal(0)))
         sums[key] = (count + 1, money + Decimal(str(cells[amount])))
     monkeypatch.setattr(month_workbook, "LIST_ROWS_MAX", len(every) - 1)
-    monkeypatch.setattr(month_workbook, "LIST_ROWS_SHOWN", 2)
+    monkeypatch.setattr(month_workbook, "LIST_ROWS_DISPLAYED", 2)
 
     shown = rows_of_sheet(written(month, tmp_path / "cut.xlsx"), title)
 
@@ -215,7 +215,7 @@ def test_of_too_many_differences_those_that_no_night_shows_stand_first(
     ledger = ledger.assign(shown=ledger["shown"].where(ledger.index != tampered, 1))
     unproven = replace(month, statement=replace(month.statement, ledger=ledger))
     monkeypatch.setattr(month_workbook, "LIST_ROWS_MAX", len(ledger) - 1)
-    monkeypatch.setattr(month_workbook, "LIST_ROWS_SHOWN", 1)
+    monkeypatch.setattr(month_workbook, "LIST_ROWS_DISPLAYED", 1)
 
     rows = rows_of_sheet(written(unproven, tmp_path / "statement.xlsx"), "Ledger")
 

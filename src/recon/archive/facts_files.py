@@ -16,7 +16,7 @@ from typing import BinaryIO, cast
 
 import pyarrow as pa
 
-from recon.archive.rows_file import write_parts
+from recon.archive.rows_file import write_tables
 from recon.archive.schemas import FileSchema
 from recon.archive.step_folder import Hashing
 from recon.archive.storage import LocalStorage, Storage, other_hash, reachable
@@ -57,7 +57,7 @@ def write_facts(
     with tempfile.TemporaryFile() as temporary:
         with _room():
             hashing = Hashing(temporary)
-            write_parts(cast("BinaryIO", hashing), parts, schema=schema)
+            write_tables(cast("BinaryIO", hashing), parts, schema=schema)
             temporary.seek(0, io.SEEK_SET)
         file = FactsFile(folder, hashing.digest.hexdigest(), hashing.size)
         with reachable(storage, doing=doing), storage.writing(file.path) as out:

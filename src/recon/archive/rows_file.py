@@ -108,7 +108,7 @@ def sortable(column: pa.ChunkedArray) -> pa.ChunkedArray:
 def write_ordered(file: BinaryIO, rows: Ordered, *, schema: FileSchema) -> None:
     """Write rows in order; equal rows give equal bytes, however they are laid out in memory."""
     if rows.num_rows:
-        write_parts(file, map(_numbered_alike, rows.groups()), schema=schema)
+        write_tables(file, map(_numbered_alike, rows.groups()), schema=schema)
     else:
         file.write(_without_rows(schema))
 
@@ -117,11 +117,11 @@ def write_ordered(file: BinaryIO, rows: Ordered, *, schema: FileSchema) -> None:
 def _without_rows(schema: FileSchema) -> bytes:
     """Return the bytes of a file without rows, as most files of a small night are."""
     file = BytesIO()
-    write_parts(file, [schema.columns.empty_table()], schema=schema)
+    write_tables(file, [schema.columns.empty_table()], schema=schema)
     return file.getvalue()
 
 
-def write_parts(file: BinaryIO, parts: Iterable[pa.Table], *, schema: FileSchema) -> None:
+def write_tables(file: BinaryIO, parts: Iterable[pa.Table], *, schema: FileSchema) -> None:
     """Write tables one after another, each as row groups of its own."""
     metadata = {**(schema.columns.metadata or {}), METADATA: schema.label}
     equals = {field.name: pa.types.is_dictionary(field.type) for field in schema.columns}

@@ -96,9 +96,9 @@ SCHEMAS: Mapping[str, FileSchema] = {
 """Schemas of a night's files by name, in the order in which they are written."""
 ORDER_FACTS, SETTLED_FACTS = _ALL["facts/order_facts"], _ALL["facts/settled_facts"]
 """Rows of an order file, sorted by key within each part; lines of a settlement file."""
-ASKED, REPLIES = _ALL["answers/asked"], _ALL["answers/replies"]
+QUERIED, REPLIES = _ALL["answers/asked"], _ALL["answers/replies"]
 """Keys to query at the gateway, written before the first query; and one row for each payment that
 an answer showed, or for each key without one."""
-ANSWER_SCHEMAS: Mapping[str, FileSchema] = {each.name: each for each in (ASKED, REPLIES)}
+ANSWER_SCHEMAS: Mapping[str, FileSchema] = {each.name: each for each in (QUERIED, REPLIES)}
 METADATA = b"recon.schema"
 """Key in a Parquet file's metadata for FileSchema.label."""

@@ -207,7 +207,7 @@ def write_step(
         storage.remove(name)  # left by an attempt without a manifest
 
     def write(part: Part) -> FileEntry:
-        entry = write_part(storage, part, folder=folder, flushed=False)
+        entry = write_file(storage, part, folder=folder, flushed=False)
         crash_point("archived a part")
         return entry
 
@@ -221,10 +221,10 @@ def write_step(
     return sealed
 
 
-def seal_parts(
+def seal_files(
     storage: Storage, *, night: str, about: About, entries: Sequence[FileEntry]
 ) -> Sealed:
-    """Write the manifest of a step whose files were written one by one; see `write_part`.
+    """Write the manifest of a step whose files were written one by one; see `write_file`.
 
     Other files in the folder are not referenced anywhere and are deleted. A manifest that the
     history does not attest is written again.
@@ -282,7 +282,7 @@ def find_sealed(storage: Storage, *, night: str, step: str, sha256: str) -> Seal
     return None
 
 
-class SeenFile(NamedTuple):
+class FolderFile(NamedTuple):
     """A file in a folder of the archive."""
 
     name: str
@@ -302,7 +302,7 @@ def look_through(
     *,
     steps: Iterable[Sealed],
     is_left: Callable[[str], bool] = lambda _: False,
-) -> Iterator[SeenFile]:
+) -> Iterator[FolderFile]:
     """Yield every file in a folder, and those that its steps sealed and that are missing.
 
     `is_left` returns whether a file outside these steps (by its name in the folder) is a leftover.
@@ -328,7 +328,7 @@ def look_through(
                 refuse_changed(name, entry=entry, size=size, sha256=sha256.hexdigest())
             except ArchiveBrokenError as error:
                 fault = str(error)
-        yield SeenFile(name, content, fault)
+        yield FolderFile(name, content, fault)
 
 
 def step_problems(storage: Storage, sealed: Sealed) -> list[str]:
@@ -405,7 +405,7 @@ def expected_entry(part: Part) -> FileEntry:
     return _filled(None, part)
 
 
-def write_part(storage: Storage, part: Part, *, folder: str, flushed: bool = True) -> FileEntry:
+def write_file(storage: Storage, part: Part, *, folder: str, flushed: bool = True) -> FileEntry:
     """Write one file of a step, replacing any leftover of that name.
 
     `flushed` is as for Storage.writing.

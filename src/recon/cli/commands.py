@@ -31,8 +31,8 @@ from recon.cli.output import echo, echo_error, print_any_name
 from recon.cli.people_commands import ActGroup, act
 from recon.model.errors import ReconError
 from recon.model.uptime import collect_seldom, pool_of
+from recon.privacy.displayed_text import for_people
 from recon.privacy.own_files import WITHOUT_PLUGINS, refuse_other_users
-from recon.privacy.shown_text import for_people
 
 UNEXPECTED_EXIT_CODE = 1
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from recon.steps.files.order_files import CheckedFile
     from recon.store.nights.order_rows import KnownFile
 
-SHOWN_REJECTS_MAX = 20
+DISPLAYED_REJECTS_MAX = 20
 REFUSED_EXIT_CODE = 1
 WHOLE_FILE_REFUSED = (
     "A night takes nothing of it and leaves it where it is: ask for a correct file, and put it in "
@@ -174,15 +174,15 @@ def _notify(checked: "CheckedFile") -> None:
         echo(f"Instructions: {rows} {kind}")
     if checked.ignored_columns:
         echo(f"Not read, because recon does not know them: {', '.join(checked.ignored_columns)}")
-    for reject in checked.rejects[:SHOWN_REJECTS_MAX]:
+    for reject in checked.rejects[:DISPLAYED_REJECTS_MAX]:
         shown = f" ({reject.value!r})" if reject.value else ""
         echo_error(f"line {reject.line}, {reject.column}: {reject.reason}{shown}")
-    more = len(checked.rejects) - SHOWN_REJECTS_MAX
+    more = len(checked.rejects) - DISPLAYED_REJECTS_MAX
     if more > 0:
         echo_error(f"and {more} more; `recon order-file check FILE --mend` writes them all")
-    for line, against in checked.refused_actions[:SHOWN_REJECTS_MAX]:
+    for line, against in checked.refused_actions[:DISPLAYED_REJECTS_MAX]:
         echo_error(f"line {line}, action: refused, {against}")
-    more = len(checked.refused_actions) - SHOWN_REJECTS_MAX
+    more = len(checked.refused_actions) - DISPLAYED_REJECTS_MAX
     if more > 0:
         echo_error(f"and {more} more refused instructions")
 
@@ -216,7 +216,7 @@ def _reported_of(statement: "BankStatement") -> str:
     """A statement in a line, its account cut to its ends."""
     from recon.matching.bank.statements import named
     from recon.model.money import Money
-    from recon.privacy.shown_text import redacted
+    from recon.privacy.displayed_text import redacted
 
     def shown(amount: int) -> str:
         return str(Money.of_minor_units(amount, currency=statement.currency))

@@ -12,17 +12,17 @@ from recon.cli.night_choices import Account, Merchant
 from recon.cli.output import echo, echo_error, show
 from recon.cli.reconcile_commands import AsOf, reconcile
 from recon.model.errors import SourceUnreadableError
+from recon.privacy.displayed_text import redacted
 from recon.privacy.own_files import OWNER, folder_for_now, make_folder, replace_result
-from recon.privacy.shown_text import redacted
 
 if TYPE_CHECKING:
     from recon.steps.files.proposed_layouts import Checked, Kinds, Proposed
 
 UNANSWERED_EXIT_CODE = 2
 REFUSED_EXIT_CODE = 1
-SHOWN_ROWS = 3
-SHOWN_REJECTS_MAX = 10
-SHOWN = {
+DISPLAYED_ROWS = 3
+DISPLAYED_REJECTS_MAX = 10
+DISPLAYED = {
     "orders": "order_no ordered_at currency amount status",
     "gateway": "order_no transaction_id transaction_date currency amount payment_status",
     "ledger": "entry_id order_no entry_type booked_at currency amount",
@@ -259,9 +259,9 @@ def _understood(
         return None
     echo(f"{paths[0].name}: {kind}{f', and {len(paths) - 1} more like it' * (len(paths) > 1)}")
     rows = proposed.checked[0].rows
-    if rows is not None and kind in SHOWN:
-        shown = rows.head(SHOWN_ROWS).to_dict("records")
-        show([_shown(row) for row in shown], columns=SHOWN[kind].split())
+    if rows is not None and kind in DISPLAYED:
+        shown = rows.head(DISPLAYED_ROWS).to_dict("records")
+        show([_shown(row) for row in shown], columns=DISPLAYED[kind].split())
     for path, checked in zip(paths, proposed.checked, strict=True):
         _notify(path, checked)
     return _Group(paths, kind, proposed.text, proposed.checked)
@@ -357,7 +357,7 @@ def _notify(path: Path, checked: "Checked") -> None:
         f"{path.name}: {checked.source.rows_read} rows, {checked.source.rows_accepted} would be "
         f"accepted, {checked.source.rows_rejected} refused{skipped}."
     )
-    for reject in checked.rejects[:SHOWN_REJECTS_MAX]:
+    for reject in checked.rejects[:DISPLAYED_REJECTS_MAX]:
         echo_error(f"line {reject.line}, {reject.column}: {reject.reason}")
 
 

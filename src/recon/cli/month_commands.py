@@ -65,7 +65,7 @@ def close(
     from recon.model.business_date import BusinessMonth
     from recon.month.close import CloseVerdict
     from recon.steps.runtime.environment import named_accounts, one_account
-    from reports.shown_close import shown_close
+    from reports.close_preview import close_preview
 
     if (sign and reopen) or (take_back and not (sign or reopen)):
         msg = "a month is signed (--sign) or opened again (--reopen); --take-back is of one of them"
@@ -91,7 +91,7 @@ def close(
     if done is None or done.ending != CloseVerdict.CLOSED:
         return
     with opened(signs=False) as environment:
-        sealed = shown_close(
+        sealed = close_preview(
             wanted, account=which, folder=out, environment=environment, is_compared=False
         )
     echo("\n".join(sealed.lines))
@@ -106,10 +106,10 @@ def _show(
     environment: "Environment",
 ) -> NoReturn:
     """Say and write what a month came to, and what keeps it from being closed."""
-    from reports.shown_close import index_of_months, shown_close
+    from reports.close_preview import close_preview, index_of_months
 
     shown = [
-        shown_close(wanted, account=which, folder=out, environment=environment)
+        close_preview(wanted, account=which, folder=out, environment=environment)
         for which in accounts
     ]
     own = [each.own for each in shown]
@@ -133,11 +133,11 @@ def _show(
 def _to_sign(wanted: "BusinessMonth", which: tuple[str, str], *, environment: "Environment") -> str:
     """The digest of what is signed, said before the code is asked."""
     from recon.model.errors import UsageError
-    from recon.month.close import prepared_close, seen_close
-    from reports.shown_close import blocked
+    from recon.month.close import prepared_close, reviewed_close
+    from reports.close_preview import blocked
 
     prepared = prepared_close(wanted, account=which, environment=environment)
-    digest, verdict = seen_close(prepared).digest, prepared.verdict.value
+    digest, verdict = reviewed_close(prepared).digest, prepared.verdict.value
     if prepared.blockers:
         for line in blocked(prepared):
             echo_error(line)
@@ -225,7 +225,7 @@ def journals(
     _echo_stored_back(export.held_back_journals)
     if not export.paths:
         what = f"journals of {period}" if period else "proposed journals"
-        echo(nothing_left(f"{export.handed_before} {what}", before=export.handed_before))
+        echo(nothing_left(f"{export.exported_before} {what}", before=export.exported_before))
         return
     of = f" of {period}, close {export.close}" if period else ""
     echo(f"{export.journals} journals{of}:")
@@ -263,7 +263,7 @@ def _list_out() -> None:
         echo(
             f"{out.journal_id}: {amount} {what} of {out.merchant_id}/{out.account_id}, dated "
             f"{out.day or 'by a night that is not kept'}, handed out as {out.format} "
-            f"{out.handed_out_at:%Y-%m-%d %H:%M} UTC of {source} {out.handed_out_of}"
+            f"{out.exported_at:%Y-%m-%d %H:%M} UTC of {source} {out.exported_of}"
         )
     echo(f"{len(handed_out)} journals are out and not yet seen in the ledger.")
 

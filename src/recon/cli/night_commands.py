@@ -452,7 +452,7 @@ def _notify_again(night: str) -> None:
     echo(f"Notified: {', '.join(again)}." if again else none)
 
 
-CHANGES_SHOWN_MAX = 100
+CHANGES_DISPLAYED_MAX = 100
 """Lines of changed answers; more have one cause."""
 
 
@@ -468,10 +468,10 @@ def _end_part(run: "Run", figures: Mapping[str, int | str], *, part: Part) -> No
     echo(f"Done: {part} of {account} for {day}, run {run.run_id}. The night is not run by it.")
     if part is Part.QUERY:
         echo(f"{len(moved)} orders are shown otherwise than in the night.")
-    for change in moved[:CHANGES_SHOWN_MAX]:
+    for change in moved[:CHANGES_DISPLAYED_MAX]:
         echo(f"  {change.order_no}: {change.then} -> {change.now}")
-    if len(moved) > CHANGES_SHOWN_MAX:
-        echo(f"  and {len(moved) - CHANGES_SHOWN_MAX} more")
+    if len(moved) > CHANGES_DISPLAYED_MAX:
+        echo(f"  and {len(moved) - CHANGES_DISPLAYED_MAX} more")
     if refused := figures.get("refused") if part is Part.INGEST else 0:
         echo(f"{Verdict.INCOMPLETE}: {refused} files of inboxes were refused whole.")
         raise typer.Exit(Verdict.INCOMPLETE.exit_code)

@@ -18,7 +18,7 @@ import typer
 
 from recon.model.step_progress import StepProgress, reported_to
 from recon.notify.night_log import PacedLines, since_start
-from recon.privacy.shown_text import for_people, printable
+from recon.privacy.displayed_text import for_people, printable
 
 if TYPE_CHECKING:
     from recon.steps.admin.doctor import Check

@@ -28,7 +28,7 @@ BREAKS = (
     "age in days",
     "reason",
 )
-CHANGES_SHOWN_MAX = 200
+CHANGES_DISPLAYED_MAX = 200
 """Lines of one difference; more have one cause, and the workbooks have them all."""
 
 
@@ -62,8 +62,8 @@ def breaks(
     if against:
         _echo_difference(against, named_night(night))
         return
+    from recon.steps.compare.listed_breaks import BREAKS_DISPLAYED_MAX, rows_of_breaks
     from recon.steps.compare.rebuild import run_named
-    from recon.steps.compare.shown_breaks import BREAKS_SHOWN_MAX, rows_of_breaks
     from recon.steps.runtime.night_folder import StoredResult
 
     name = named_night(night)
@@ -85,9 +85,11 @@ def breaks(
         return
     echo(f"{which}: {len(rows)} breaks are open.")
     if rows:
-        show(rows[:BREAKS_SHOWN_MAX], columns=BREAKS)
-    if len(rows) > BREAKS_SHOWN_MAX:
-        echo(f"and {len(rows) - BREAKS_SHOWN_MAX} more, all in the workbook {of_night.workbook}")
+        show(rows[:BREAKS_DISPLAYED_MAX], columns=BREAKS)
+    if len(rows) > BREAKS_DISPLAYED_MAX:
+        echo(
+            f"and {len(rows) - BREAKS_DISPLAYED_MAX} more, all in the workbook {of_night.workbook}"
+        )
 
 
 def _echo_difference(first: str, second: str) -> None:
@@ -104,15 +106,15 @@ def _echo_difference(first: str, second: str) -> None:
     if both.moved_by_rules:
         echo(f"  {both.moved_by_rules}")
     echo(f"{len(both.changes)} changed, {both.unchanged} classified alike")
-    for change in both.changes[:CHANGES_SHOWN_MAX]:
+    for change in both.changes[:CHANGES_DISPLAYED_MAX]:
         merchant, account, name, currency = change.key
         money = Money.of_minor_units(change.exposure, currency=currency) if currency else "0"
         echo(
             f"{merchant}/{account} {name}: {change.before} -> {change.after} "
             f"({money}): {change.why}"
         )
-    if len(both.changes) > CHANGES_SHOWN_MAX:
-        echo(f"... and {len(both.changes) - CHANGES_SHOWN_MAX} more")
+    if len(both.changes) > CHANGES_DISPLAYED_MAX:
+        echo(f"... and {len(both.changes) - CHANGES_DISPLAYED_MAX} more")
 
 
 OPENING_COLUMNS = ("what", "currency", "items", "amount", "oldest", "newest")
@@ -144,7 +146,7 @@ def _echo_opening(night: str, *, out: Path | None) -> None:
         echo(f"Items: {write_opening(balance, folder=out)}")
 
 
-PURGED_SHOWN_MAX = 20
+PURGED_DISPLAYED_MAX = 20
 """Sentences on the terminal; the others are counted."""
 
 
@@ -165,15 +167,15 @@ def sql(
         shown = [{name: "" if cell is None else cell for name, cell in row.items()} for row in rows]
         show(shown, columns=answered.rows.column_names)
         echo(f"{len(rows)} rows.")
-    for sentence in answered.purged[:PURGED_SHOWN_MAX]:
+    for sentence in answered.purged[:PURGED_DISPLAYED_MAX]:
         echo_error(f"Of this night only breaks, totals and decisions answer: {sentence}")
-    if len(answered.purged) > PURGED_SHOWN_MAX:
-        echo_error(f"… and {len(answered.purged) - PURGED_SHOWN_MAX} more nights like it.")
+    if len(answered.purged) > PURGED_DISPLAYED_MAX:
+        echo_error(f"… and {len(answered.purged) - PURGED_DISPLAYED_MAX} more nights like it.")
     if not answered.is_whole:
         echo_error(f"These are the first {len(rows)} rows; ask for fewer, or read the files.")
 
 
-FAULTS_SHOWN_MAX = 20
+FAULTS_DISPLAYED_MAX = 20
 """Sentences on the terminal; the index has them all."""
 
 
@@ -198,18 +200,18 @@ def copy_evidence(out: Path, *, first: str, last: str, account: str) -> None:
         written = write_evidence(span, out=out, drawn=evidence_index, environment=environment)
     index = written.index
     echo(f"{len(index.nights)} runs and {len(index.closes)} closes were copied to {out}.")
-    for going in index.purged[:FAULTS_SHOWN_MAX]:
+    for going in index.purged[:FAULTS_DISPLAYED_MAX]:
         echo(f"Let go: {going}.")
     echo(f"History up to {index.head.sequence}:{index.head.hash}")
     echo(f"manifest.json: {written.manifest}")
-    for fault in index.faults[:FAULTS_SHOWN_MAX]:
+    for fault in index.faults[:FAULTS_DISPLAYED_MAX]:
         echo_error(fault)
     if index.faults:
         echo_error(f"{len(index.faults)} fault(s); all of them are in index.xlsx.")
         raise typer.Exit(1)
 
 
-KINDS_SHOWN_MAX = 40
+KINDS_DISPLAYED_MAX = 40
 """Lines on the terminal; the workbook of --out has all."""
 TRIED_COLUMNS = ("night", "was", "would be", "sets", "money")
 
@@ -266,11 +268,11 @@ def _notify(answer: "WhatIf") -> None:
         rows = [
             {"night": str(kind.business_date), "was": kind.before, "would be": kind.after}
             | {"sets": kind.count, "money": kind.money}
-            for kind in kinds[:KINDS_SHOWN_MAX]
+            for kind in kinds[:KINDS_DISPLAYED_MAX]
         ]
         show(rows, columns=TRIED_COLUMNS)
-    if len(kinds) > KINDS_SHOWN_MAX:
-        echo(f"... and {len(kinds) - KINDS_SHOWN_MAX} more lines: --out has them all")
+    if len(kinds) > KINDS_DISPLAYED_MAX:
+        echo(f"... and {len(kinds) - KINDS_DISPLAYED_MAX} more lines: --out has them all")
     count = len(answer.never_raised)
     echo(f"{count} answered breaks would never have been raised.")
     echo(f"Digest of this answer: {answer.digest[:DIGITS_READ]}")

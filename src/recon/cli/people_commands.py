@@ -84,7 +84,7 @@ NAME_HELP = "Your short name in approvers.toml."
 TAKE_BACK = typer.Option(
     "--take-back", help="Instead: take back your own decision while it waits for another person."
 )
-WARNINGS_SHOWN_MAX = 10
+WARNINGS_DISPLAYED_MAX = 10
 """Lines on the terminal; the result workbook has them all."""
 FLAGS = {
     "list_digest": "--list",
@@ -233,7 +233,7 @@ def perform(
             return None
         asked = partial(code_of, name, code=code, environment=environment)
         done = acts.perform(decision, name=name, code=asked, context=context, show=echo)
-    for warning in done.warnings[:WARNINGS_SHOWN_MAX]:
+    for warning in done.warnings[:WARNINGS_DISPLAYED_MAX]:
         echo_error(warning)
     if done.exit_code:
         raise typer.Exit(done.exit_code)

@@ -52,7 +52,7 @@ Layouts = Annotated[
 ]
 NIGHT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}|[0-9]{8}-[0-9a-f]{8}")
 """A business date or the id of a run."""
-PURGED_SHOWN_MAX = 20
+PURGED_DISPLAYED_MAX = 20
 """Sentences on the terminal; the others are counted."""
 
 
@@ -174,9 +174,9 @@ def workbook(
     named = run_of(night or run)
     with opened() as environment:
         if owner or comment:
-            from recon.steps.admin.answered_workbook import WantedAnswer, answered_workbook
+            from recon.steps.admin.answered_workbook import AnswerToEnter, answered_workbook
 
-            wanted = WantedAnswer(owner, comment, breaks or ())
+            wanted = AnswerToEnter(owner, comment, breaks or ())
             path, count = answered_workbook(
                 named, wanted, path=out, environment=environment, workbooks=workbooks()
             )
@@ -260,10 +260,10 @@ def verify(
         echo(f"{sentence}.")
     for sentence in checked.answered:
         echo(f"Answered: {sentence}.")
-    for sentence in checked.purged[:PURGED_SHOWN_MAX]:
+    for sentence in checked.purged[:PURGED_DISPLAYED_MAX]:
         echo(f"Let go: {sentence}.")
-    if len(checked.purged) > PURGED_SHOWN_MAX:
-        echo(f"… and {len(checked.purged) - PURGED_SHOWN_MAX} more folders that were purged.")
+    if len(checked.purged) > PURGED_DISPLAYED_MAX:
+        echo(f"… and {len(checked.purged) - PURGED_DISPLAYED_MAX} more folders that were purged.")
     for problem in checked.problems:
         echo_error(problem)
     if checked.problems:

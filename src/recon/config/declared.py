@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError, fie
 from recon.model.business_date import zone_of
 from recon.model.errors import AmountError, ConfigurationError
 from recon.model.money import exponent
-from recon.privacy.shown_text import SHOWN_CHARACTERS_MAX, printable
+from recon.privacy.displayed_text import DISPLAYED_CHARACTERS_MAX, printable
 from recon.privacy.this_machine import is_loopback
 
 UNKNOWN_KEY = "unknown table or key"
@@ -113,7 +113,7 @@ def deepest_key(text: str) -> str:
     """Key and line with the most brackets, for a file nested too deep to be parsed."""
     lines = text.splitlines()
     deepest = max(range(len(lines)), key=lambda at: sum(map(lines[at].count, "[{")))
-    key = lines[deepest].partition("=")[0].strip(" []{")[:SHOWN_CHARACTERS_MAX]
+    key = lines[deepest].partition("=")[0].strip(" []{")[:DISPLAYED_CHARACTERS_MAX]
     return f"{printable(key) or 'what'} (line {deepest + 1})"
 
 

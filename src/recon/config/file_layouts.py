@@ -159,7 +159,7 @@ class FileLayout(DeclaredTable):
     """Our amount column -> the column with its sign, which it has not itself; of a ledger: S, H."""
     turned: tuple[str, ...] = ()
     """Our amount columns whose sign is the opposite of ours."""
-    turned_rows: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    negated_rows: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     """Entry type of settled rows -> our amount columns whose sign is the opposite in these."""
     captures: Literal["", "plus", "minus"] = ""
     """Of a ledger whose amounts have a sign or two sides: that of captures; empty: none has one."""
@@ -238,7 +238,7 @@ class FileLayout(DeclaredTable):
             if not 1 < len(set(parts)) == len(parts) <= SUMMANDS_MAX:
                 msg = f"sums.{name}: needs 2 to {SUMMANDS_MAX} columns, each once"
                 raise ValueError(msg)
-        turned = {name for names in self.turned_rows.values() for name in names}
+        turned = {name for names in self.negated_rows.values() for name in names}
         if self.net and "net" in {*given, *self.constants, *self.sums, *self.sign, *turned}:
             msg = "net: what is reckoned has no column, constant, sum or sign of its own"
             raise ValueError(msg)

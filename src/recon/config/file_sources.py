@@ -14,7 +14,7 @@ from recon.config.declared import DeclaredTable, S3Access, ZoneText, declared
 from recon.config.file_layouts import FileLayout
 from recon.config.rules import Rules
 from recon.model.errors import ConfigurationError
-from recon.privacy.shown_text import printable
+from recon.privacy.displayed_text import printable
 
 SFTP = "sftp"
 S3 = "s3"

@@ -51,8 +51,8 @@ class Notice(DeclaredTable):
 
     def concerns(self, account: str, *, ends: Collection[str]) -> bool:
         """Whether it applies to a run of `<merchant>/<account>` that ended in any of these ways."""
-        is_asked_for = not self.verdicts.isdisjoint(ends)
-        return is_asked_for and any(fnmatchcase(account, named) for named in self.accounts)
+        is_requested = not self.verdicts.isdisjoint(ends)
+        return is_requested and any(fnmatchcase(account, named) for named in self.accounts)
 
 
 class Notices(DeclaredTable):

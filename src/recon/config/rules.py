@@ -78,7 +78,7 @@ class BankRules(DeclaredTable):
         return frozenset((merchant, account) for merchant, _, account in pairs)
 
 
-MINOR_UNITS_BOUND = 10**12
+MINOR_UNITS_LIMIT = 10**12
 
 
 GraceText = Annotated[str, checked_by(Grace.parse)]
@@ -120,9 +120,9 @@ class GatewayRules(DeclaredTable):
 class Tolerance(DeclaredTable):
     """The difference still called rounding, per currency; an absent bound does not bind."""
 
-    absolute_minor_units: int | None = Field(default=None, ge=0, le=MINOR_UNITS_BOUND)
+    absolute_minor_units: int | None = Field(default=None, ge=0, le=MINOR_UNITS_LIMIT)
     basis_points: int | None = Field(default=None, ge=0, le=10_000)
-    night_budget_minor_units: int | None = Field(default=None, ge=0, le=MINOR_UNITS_BOUND)
+    night_budget_minor_units: int | None = Field(default=None, ge=0, le=MINOR_UNITS_LIMIT)
 
 
 class GraceRules(DeclaredTable):
@@ -175,8 +175,8 @@ class FeeRules(DeclaredTable):
     """The fee agreed for a captured amount, per currency; without one no fee is judged."""
 
     basis_points: int = Field(default=0, ge=0, le=10_000)
-    fixed_minor_units: int = Field(default=0, ge=0, le=MINOR_UNITS_BOUND)
-    tolerance_minor_units: int = Field(default=0, ge=0, le=MINOR_UNITS_BOUND)
+    fixed_minor_units: int = Field(default=0, ge=0, le=MINOR_UNITS_LIMIT)
+    tolerance_minor_units: int = Field(default=0, ge=0, le=MINOR_UNITS_LIMIT)
     rounding: Rounding = Field(default="down", exclude_if=lambda value: value == "down")
     """Of the percentage, as a fee contract has it; always away from or towards 0."""
 
@@ -193,9 +193,9 @@ class LedgerRules(DeclaredTable):
 class SettlementRules(DeclaredTable):
     """What the gateway owed and kept, per currency, before the first line of a settlement."""
 
-    opening_payable: int = Field(default=0, ge=0, le=MINOR_UNITS_BOUND)
+    opening_payable: int = Field(default=0, ge=0, le=MINOR_UNITS_LIMIT)
     """Minor units."""
-    opening_reserve: int = Field(default=0, ge=0, le=MINOR_UNITS_BOUND)
+    opening_reserve: int = Field(default=0, ge=0, le=MINOR_UNITS_LIMIT)
     """Minor units."""
 
 

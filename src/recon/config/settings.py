@@ -38,13 +38,13 @@ from recon.config.retention import NightSchedule, Retention, RetentionFile
 from recon.config.rules import Rules
 from recon.model.errors import ConfigurationError
 from recon.model.figures import (
+    MATCHED_ROWS_DISPLAYED,
     MATCHED_ROWS_MAX,
-    MATCHED_ROWS_SHOWN,
+    OPEN_ROWS_DISPLAYED,
     OPEN_ROWS_MAX,
-    OPEN_ROWS_SHOWN,
 )
 from recon.model.terms import SourceKind
-from recon.privacy.shown_text import printable
+from recon.privacy.displayed_text import printable
 from recon.privacy.this_machine import is_loopback
 
 OPEN_SHEET_ROWS_MAX = 200_000
@@ -58,10 +58,10 @@ class WorkbookLists(DeclaredTable):
 
     matched_rows_max: int = Field(default=MATCHED_ROWS_MAX, ge=1, le=MATCHED_SHEET_ROWS_MAX)
     """Of more, the sheet has sums and the first `matched_rows_shown`; all are a file."""
-    matched_rows_shown: int = Field(default=MATCHED_ROWS_SHOWN, ge=1, le=MATCHED_SHEET_ROWS_MAX)
+    matched_rows_shown: int = Field(default=MATCHED_ROWS_DISPLAYED, ge=1, le=MATCHED_SHEET_ROWS_MAX)
     open_rows_max: int = Field(default=OPEN_ROWS_MAX, ge=1, le=OPEN_SHEET_ROWS_MAX)
     """The same of what waits and is not verified; breaks are never cut."""
-    open_rows_shown: int = Field(default=OPEN_ROWS_SHOWN, ge=1, le=OPEN_SHEET_ROWS_MAX)
+    open_rows_shown: int = Field(default=OPEN_ROWS_DISPLAYED, ge=1, le=OPEN_SHEET_ROWS_MAX)
 
     @model_validator(mode="after")
     def _shown_are_fewer(self) -> Self:
@@ -141,7 +141,7 @@ class GatewaySettings(DeclaredTable):
     """Whole time of one call, from the first byte to the last."""
     calls_per_second: float = Field(default=5, gt=0, le=10_000)
     queries_in_flight: int = Field(default=4, ge=1, le=256)
-    read_patience_seconds: float = Field(default=600, ge=0, le=86_400)
+    read_retry_seconds: float = Field(default=600, ge=0, le=86_400)
     night_deadline_seconds: float = Field(default=28_800, gt=0, le=86_400)
     """So long after its start a run asks and sends nothing more."""
     capture_multiple: bool = False

@@ -46,9 +46,9 @@ from recon.model.errors import (
     UsageError,
 )
 from recon.model.step_progress import WorkProgress
+from recon.privacy.displayed_text import displayed_name, redacted
 from recon.privacy.own_files import advise_kernel
 from recon.privacy.own_processes import OwnProcess
-from recon.privacy.shown_text import redacted, shown_name
 
 MIB = 1024 * 1024
 
@@ -127,7 +127,7 @@ _REFUSED = b"!"
 _READ = b"="
 
 
-class BrokenParcelError(ValueError):
+class BrokenPayloadError(ValueError):
     """The output is not what a reader writes."""
 
 
@@ -158,10 +158,10 @@ def read_facts(file: IO[bytes], *, of: Callable[..., Any]) -> Any:
 
     Raises:
         ReconError: the reader refused the file.
-        BrokenParcelError: the content is not of the type that the task declares.
+        BrokenPayloadError: the content is not of the type that the task declares.
     """
     if os.fstat(file.fileno()).st_size > FACTS_BYTES_MAX + 1:
-        raise BrokenParcelError
+        raise BrokenPayloadError
     file.seek(0)
     kind, content = file.read(1), file.read()
     try:
@@ -169,7 +169,7 @@ def read_facts(file: IO[bytes], *, of: Callable[..., Any]) -> Any:
             return _facts_of(of).validate_json(content)
         name, words = json.loads(content if kind == _REFUSED else b"")
     except (ValueError, TypeError):  # pydantic's error is a ValueError
-        raise BrokenParcelError from None
+        raise BrokenPayloadError from None
     raise REFUSALS.get(str(name), SourceUnreadableError)(str(words))
 
 
@@ -184,24 +184,24 @@ def read_batches(rows: IO[bytes], *, schema: pa.Schema | None = None) -> Iterato
     """Yield the rows of the next frame in the batches they were written in.
 
     Raises:
-        BrokenParcelError: it is not a valid frame, or its columns differ from `schema`.
+        BrokenPayloadError: it is not a valid frame, or its columns differ from `schema`.
     """
     try:
         stream = pa.ipc.open_stream(rows)
         if schema is not None and not stream.schema.equals(schema):
-            raise BrokenParcelError
+            raise BrokenPayloadError
         for batch in stream:
             batch.validate(full=True)
             yield batch
     except (pa.ArrowException, OSError, ValueError, TypeError):
-        raise BrokenParcelError from None
+        raise BrokenPayloadError from None
 
 
 def read_frame(rows: IO[bytes]) -> pd.DataFrame:
     """Read all rows; their texts stay memory-mapped in the file the reader wrote.
 
     Raises:
-        BrokenParcelError: it is not a valid frame.
+        BrokenPayloadError: it is not a valid frame.
     """
     try:
         # Reading it into memory first would take 60,000 more pages for a million rows.
@@ -210,7 +210,7 @@ def read_frame(rows: IO[bytes]) -> pd.DataFrame:
         table.validate(full=True)
         frame: pd.DataFrame = table.to_pandas()
     except (pa.ArrowException, OSError, ValueError, TypeError):
-        raise BrokenParcelError from None
+        raise BrokenPayloadError from None
     return frame
 
 
@@ -429,7 +429,7 @@ class FileReader:
             OutputError: there is no disk space for the rows.
         """
         size = size_of(file)
-        bounds, name = self._bounds(size), shown_name(file.name)
+        bounds, name = self._bounds(size), displayed_name(file.name)
         progress = WorkProgress(f"MiB of {name} read", of=size // MIB)
         # Facts stay in memory: those of a payout contain its payee in clear text.
         try:
@@ -449,7 +449,7 @@ class FileReader:
                 found = read_facts(facts, of=work)
                 rows.seek(0)
                 yield Read(found, rows)
-            except BrokenParcelError:
+            except BrokenPayloadError:
                 msg = f"{name} broke its reader, which returned what no reader writes"
                 raise ReaderBrokenError(msg) from None
 

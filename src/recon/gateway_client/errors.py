@@ -18,7 +18,7 @@ masked. The hierarchy:
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from recon.privacy.shown_text import masked
+from recon.privacy.displayed_text import masked
 
 
 class GatewayClientError(Exception):

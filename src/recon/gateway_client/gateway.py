@@ -166,7 +166,7 @@ class AsyncGateway:
         """Send one request at the account's pace; not sent if it had to wait too long."""
         pace = self._pace
         try:
-            before = pace.seconds() + pace.patience_seconds
+            before = pace.seconds() + pace.retry_seconds
             await pace.next_turn(before=before, sleep=asyncio.sleep)
         except HeldTooLongError as error:
             msg = f"{error}; nothing was sent"

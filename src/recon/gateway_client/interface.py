@@ -619,7 +619,7 @@ class OurAccount:
         return await asyncio.to_thread(make)
 
 
-PATIENCE_SECONDS = 600.0
+RETRY_SECONDS = 600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -628,7 +628,7 @@ class QueryLimits:
 
     calls_per_second: float = 5.0
     in_flight: int = 4
-    patience_seconds: float = PATIENCE_SECONDS
+    retry_seconds: float = RETRY_SECONDS
     """How long a group of keys, or a silent gateway, is retried; 0: every group once."""
 
 

@@ -25,7 +25,7 @@ CURRENCIES = frozenset({"currency", "payment_currency", "source_currency"})
 """Fields that hold the currency of an amount."""
 
 
-SHOWN = "shown"
+VISIBLE = "shown"
 """Marks a field that identifies no person and no account; all others are private."""
 NUMBER = "number"
 """Marks a field that is sent as a number."""
@@ -40,14 +40,14 @@ class PrivateFields(BaseModel):
         hide_input_in_errors=True,
         str_strip_whitespace=True,
     )
-    shown: ClassVar[frozenset[str]]
+    visible: ClassVar[frozenset[str]]
     numbers: ClassVar[frozenset[str]]
 
     @classmethod
     def __pydantic_init_subclass__(cls, **_: Any) -> None:
         """Collect the fields that have each mark."""
         marks = {name: field.metadata for name, field in cls.model_fields.items()}
-        cls.shown = frozenset(name for name, own in marks.items() if SHOWN in own)
+        cls.visible = frozenset(name for name, own in marks.items() if VISIBLE in own)
         cls.numbers = frozenset(name for name, own in marks.items() if NUMBER in own)
 
     def __repr_args__(self) -> Iterator[tuple[str, Any]]:
@@ -55,7 +55,7 @@ class PrivateFields(BaseModel):
         for name in type(self).model_fields:
             value = getattr(self, name)
             if value:
-                yield name, value if name in self.shown else HIDDEN
+                yield name, value if name in self.visible else HIDDEN
 
 
 def _exact(value: object) -> object:
@@ -67,9 +67,9 @@ def _exact(value: object) -> object:
 
 Amount = Annotated[Decimal, BeforeValidator(_exact)]
 """An amount in major units; a float would already have lost digits."""
-Shown = Annotated[str, SHOWN]
-ShownAmount = Annotated[Amount, SHOWN]
-ShownPart = Annotated[Amount | None, SHOWN]
+VisibleText = Annotated[str, VISIBLE]
+VisibleAmount = Annotated[Amount, VISIBLE]
+VisibleOptional = Annotated[Amount | None, VISIBLE]
 
 
 def wire_value(value: object) -> Any:
@@ -131,7 +131,7 @@ def given_leaves(
     Dots in a path lead into objects; `path` is that of the message itself.
     """
     for name, part in given_fields(value):
-        if hidden_only and name in value.shown:
+        if hidden_only and name in value.visible:
             continue
         below = f"{path}.{name}" if path else name
         for at, element in _elements(part, path=below):
@@ -253,7 +253,7 @@ def _fill(element: etree._Element, *, message: Mapping[str, Any]) -> None:
                 child.text = str(part)
 
 
-PROBLEMS_SHOWN_MAX = 5
+PROBLEMS_DISPLAYED_MAX = 5
 BODY_WORD_MIN = 6
 MESSAGE_WORD_MIN = 3
 """In a message a word too many may be masked; a body is evidence and should stay intact."""
@@ -327,8 +327,8 @@ class PreparedCall:
 def refuse(what: str, *, problems: Sequence[RowProblem]) -> None:
     """Raise InvalidRequestError if there are problems, quoting the first ones."""
     if problems:
-        more = len(problems) - PROBLEMS_SHOWN_MAX
-        reasons = "; ".join(map(str, problems[:PROBLEMS_SHOWN_MAX]))
+        more = len(problems) - PROBLEMS_DISPLAYED_MAX
+        reasons = "; ".join(map(str, problems[:PROBLEMS_DISPLAYED_MAX]))
         reasons += f" and {more} more" if more > 0 else ""
         msg = f"this {what} must not be sent: {reasons}; nothing was sent"
         raise InvalidRequestError(msg, problems=tuple(problems))

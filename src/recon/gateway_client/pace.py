@@ -51,7 +51,7 @@ class AccountPace:
         seconds: Seconds = time.monotonic,
     ) -> None:
         self.limits = limits
-        self.patience_seconds = limits.patience_seconds
+        self.retry_seconds = limits.retry_seconds
         self.seconds = seconds
         self.silent_since: float | None = None
         """Time of the first unanswered call since the last answer."""
@@ -74,7 +74,7 @@ class AccountPace:
         if self.seconds_left <= 0:
             return TIME_IS_OVER
         held = self.held_seconds
-        return _held(held) if held > min(self.patience_seconds, self.seconds_left) else ""
+        return _held(held) if held > min(self.retry_seconds, self.seconds_left) else ""
 
     @property
     def calls_per_second(self) -> float:
@@ -94,9 +94,9 @@ class AccountPace:
 
     @property
     def has_been_silent_too_long(self) -> bool:
-        """Whether the gateway has not answered for `patience_seconds`."""
+        """Whether the gateway has not answered for `retry_seconds`."""
         since = self.silent_since
-        return since is not None and self.seconds() - since >= self.patience_seconds
+        return since is not None and self.seconds() - since >= self.retry_seconds
 
     async def next_turn(self, *, before: float, sleep: Sleep) -> None:
         """Wait until a call may start, and count it.

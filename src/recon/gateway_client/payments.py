@@ -38,13 +38,13 @@ from recon.gateway_client.errors import NotSentError, RowProblem, UnknownOutcome
 from recon.gateway_client.interface import CallFormat, GatewayInterface, OurAccount, SignatureState
 from recon.gateway_client.messages import (
     NUMBER,
-    SHOWN,
+    VISIBLE,
     Amount,
     PreparedCall,
     PrivateFields,
-    Shown,
-    ShownAmount,
-    ShownPart,
+    VisibleAmount,
+    VisibleOptional,
+    VisibleText,
     amount_problem,
     given_leaves,
     is_blank,
@@ -102,9 +102,9 @@ def encoded_items(items: Sequence[LineItem]) -> str:
 class ItemPrice(PrivateFields):
     """The price in a cart item."""
 
-    amount_usd: Annotated[Amount | None, SHOWN, NUMBER] = None
-    amount_local_currency: Annotated[Amount | None, SHOWN, NUMBER] = None
-    currency: Shown = ""
+    amount_usd: Annotated[Amount | None, VISIBLE, NUMBER] = None
+    amount_local_currency: Annotated[Amount | None, VISIBLE, NUMBER] = None
+    currency: VisibleText = ""
 
 
 class BasicItemData(PrivateFields):
@@ -163,16 +163,16 @@ class AdditionalInformation(PrivateFields):
 class RecurringContract(PrivateFields):
     """The recurring contract that a payment creates (2.4)."""
 
-    contract: Shown = ""
-    contract_name: Shown = ""
-    contract_amount: Shown = ""
-    interval: Shown = ""
-    interval_count: Shown = ""
-    contract_start: Shown = ""
-    contract_end: Shown = ""
-    price_id: Shown = ""
-    billing_cycle: Annotated[int | None, SHOWN, NUMBER] = None
-    promotion_cycle: Annotated[int | None, SHOWN, NUMBER] = None
+    contract: VisibleText = ""
+    contract_name: VisibleText = ""
+    contract_amount: VisibleText = ""
+    interval: VisibleText = ""
+    interval_count: VisibleText = ""
+    contract_start: VisibleText = ""
+    contract_end: VisibleText = ""
+    price_id: VisibleText = ""
+    billing_cycle: Annotated[int | None, VISIBLE, NUMBER] = None
+    promotion_cycle: Annotated[int | None, VISIBLE, NUMBER] = None
 
 
 class PersonBankAccountCode(PrivateFields):
@@ -263,18 +263,18 @@ class PaymentFields(PrivateFields):
 
     operation: ClassVar[PaymentOperation]
     required: ClassVar[tuple[str, ...]] = ("order_no", "currency", "amount")
-    order_no: Shown
-    currency: Shown
-    amount: ShownAmount
+    order_no: VisibleText
+    currency: VisibleText
+    amount: VisibleAmount
     """In major units with the decimals of the wire, like all amounts here."""
-    item_total: ShownPart = None
-    shipping: ShownPart = None
-    handling: ShownPart = None
-    tax_total: ShownPart = None
-    insurance: ShownPart = None
-    shipping_discount: ShownPart = None
-    discount: ShownPart = None
-    website: Shown = ""
+    item_total: VisibleOptional = None
+    shipping: VisibleOptional = None
+    handling: VisibleOptional = None
+    tax_total: VisibleOptional = None
+    insurance: VisibleOptional = None
+    shipping_discount: VisibleOptional = None
+    discount: VisibleOptional = None
+    website: VisibleText = ""
     """The merchant's site; the profile has the name of this field on the wire."""
     items: Items = ""
     note: str = ""
@@ -285,8 +285,8 @@ class PaymentFields(PrivateFields):
     shopper_level: str = ""
     first_name: str = ""
     last_name: str = ""
-    notify_url: Shown = ""
-    return_url: Shown = ""
+    notify_url: VisibleText = ""
+    return_url: VisibleText = ""
     document: str = ""
     birth_date: str = ""
     billing_country: str = ""
@@ -296,9 +296,9 @@ class PaymentFields(PrivateFields):
     billing_postal_code: str = ""
     os: str = ""
     browser: str = ""
-    browser_lang: Shown = ""
-    time_zone: Shown = ""
-    resolution: Shown = ""
+    browser_lang: VisibleText = ""
+    time_zone: VisibleText = ""
+    resolution: VisibleText = ""
     cookie_new: str = ""
     cookie_old: str = ""
     delivery_firstname: str = ""
@@ -310,9 +310,9 @@ class PaymentFields(PrivateFields):
     delivery_postal_code: str = ""
     custom: str = ""
     device_fingerprint: str = ""
-    platform_source: Shown = ""
-    device_type: Shown = ""
-    color_depth: Shown = ""
+    platform_source: VisibleText = ""
+    device_type: VisibleText = ""
+    color_depth: VisibleText = ""
     more: dict[str, str] = Field(default_factory=dict)
     """A brand's own fields; the profile names those that are accepted."""
 
@@ -320,15 +320,15 @@ class PaymentFields(PrivateFields):
 class _CardAndHostedFields(PaymentFields):
     """Fields that only card and hosted-page requests can carry."""
 
-    open3d: Shown = ""
-    token_flag: Shown = ""
+    open3d: VisibleText = ""
+    token_flag: VisibleText = ""
     token_id: SecretStr = SecretStr("")
     """A saved card, which pays without the card's number."""
     challenge_window_size: str = ""
     session_id: str = ""
-    installments: Shown = ""
-    installments_id: Shown = ""
-    order_type: Shown = ""
+    installments: VisibleText = ""
+    installments_id: VisibleText = ""
+    order_type: VisibleText = ""
     checkout_time: Annotated[int | None, NUMBER] = None
     user_agent: str = ""
     antifraud_token_cookie: str = ""
@@ -337,9 +337,9 @@ class _CardAndHostedFields(PaymentFields):
     account_owner: tuple[AccountOwner, ...] = ()
     total_discount: tuple[Discount, ...] = ()
     additional_information: tuple[AdditionalInformation, ...] = ()
-    price_id: Shown = ""
-    quote_id: Shown = ""
-    quote_price: Shown = ""
+    price_id: VisibleText = ""
+    quote_id: VisibleText = ""
+    quote_price: VisibleText = ""
     storefront_domains: str = ""
     subscription: RecurringContract | None = None
 
@@ -369,8 +369,8 @@ class ApmPayment(PaymentFields):
     )
     delivery_district_name: str = ""
     delivery_street_name: str = ""
-    payment_method: Shown = ""
-    bank_code: Shown = ""
+    payment_method: VisibleText = ""
+    bank_code: VisibleText = ""
     person: PayingPerson | None = None
 
 
@@ -790,7 +790,7 @@ def payment_record(
     """Extract a payment's result with private values masked; never raises."""
     masked = prepared.masked_text
 
-    def shown(name: str) -> str:
+    def visible(name: str) -> str:
         return masked(texts.get(name, ""))
 
     def exact(name: str) -> str:
@@ -804,12 +804,12 @@ def payment_record(
         )
         pairs = zip_longest(names, states, fillvalue="")
         reasons.extend(RiskReason(*pair) for pair in pairs if any(pair))
-    code, separator, text = shown("result_info").partition(":")
+    code, separator, text = visible("result_info").partition(":")
     return PaymentRecord(
-        **{name: shown(name) for name in _TEXTS},
+        **{name: visible(name) for name in _TEXTS},
         **{name: prepared.stored_id(texts.get(name, "")) for name in _IDS},
         **{name: exact(name) for name in _EXACT},
-        card=masked_card(shown("card")),
+        card=masked_card(visible("card")),
         result_code=code.strip() if separator else "",
         result_text=(text if separator else code).strip(),
         risk_reasons=tuple(reasons[:RISK_REASONS_MAX]),

@@ -15,12 +15,12 @@ from recon.gateway_client.addresses import address_problem
 from recon.gateway_client.documents import text_of, unlisted
 from recon.gateway_client.interface import GatewayInterface
 from recon.gateway_client.messages import (
-    SHOWN,
+    VISIBLE,
     PreparedCall,
     PrivateFields,
-    Shown,
-    ShownAmount,
-    ShownPart,
+    VisibleAmount,
+    VisibleOptional,
+    VisibleText,
     is_blank,
     text_problems,
 )
@@ -46,7 +46,7 @@ class BeneficiaryAddress(PrivateFields):
     """`beneficiary.address`."""
 
     city: str = ""
-    country_code: Shown = ""
+    country_code: VisibleText = ""
     postcode: str = ""
     state: str = ""
     street: str = ""
@@ -58,7 +58,7 @@ class BeneficiaryAddress(PrivateFields):
 class PersonDocument(PrivateFields):
     """One element of `beneficiary.person_documents`."""
 
-    file_type: Shown = ""
+    file_type: VisibleText = ""
     file_url: str = ""
     labels: tuple[str, ...] = ()
 
@@ -66,13 +66,13 @@ class PersonDocument(PrivateFields):
 class BankDetails(PrivateFields):
     """`beneficiary.bank_details`: the account that is paid."""
 
-    account_currency: Shown = ""
+    account_currency: VisibleText = ""
     account_name: str = ""
     owner_document_number: str = ""
     account_number: str = ""
     bank_account_category: str = ""
     bank_branch: str = ""
-    bank_country_code: Shown = ""
+    bank_country_code: VisibleText = ""
     bank_code: str = ""
     bank_name: str = ""
     bank_street_address: str = ""
@@ -91,7 +91,7 @@ class Beneficiary(PrivateFields):
     bank_details: BankDetails | None = None
     company_name: str = ""
     date_of_birth: date | None = None
-    entity_type: Shown = ""
+    entity_type: VisibleText = ""
     first_name: str = ""
     last_name: str = ""
 
@@ -111,7 +111,7 @@ class PayerAddress(PrivateFields):
     """`payer.address`."""
 
     city: str = ""
-    country_code: Shown = ""
+    country_code: VisibleText = ""
     postcode: str = ""
     state: str = ""
     street_address: str = ""
@@ -124,7 +124,7 @@ class Payer(PrivateFields):
     address: PayerAddress | None = None
     company_name: str = ""
     date_of_birth: date | None = None
-    entity_type: Shown = ""
+    entity_type: VisibleText = ""
     first_name: str = ""
     last_name: str = ""
 
@@ -132,26 +132,26 @@ class Payer(PrivateFields):
 class PayoutRow(PrivateFields):
     """One payout; the caller generates `request_id` once, before the first send."""
 
-    request_id: Annotated[UUID, SHOWN]
-    payment_amount: ShownAmount
+    request_id: Annotated[UUID, VISIBLE]
+    payment_amount: VisibleAmount
     """Amount the beneficiary is to receive, in major units with the decimals of the wire."""
-    payment_currency: Shown
+    payment_currency: VisibleText
     beneficiary: Beneficiary | None = None
-    beneficiary_id: Shown = ""
+    beneficiary_id: VisibleText = ""
     """A beneficiary that the gateway already knows."""
     client_data: str = ""
-    fee_paid_by: Shown = ""
+    fee_paid_by: VisibleText = ""
     payer: Payer | None = None
-    payment_date: Annotated[date | None, SHOWN] = None
-    payment_method: Shown = ""
-    reason: Shown = ""
-    reference: Shown = ""
-    source_amount: ShownPart = None
+    payment_date: Annotated[date | None, VISIBLE] = None
+    payment_method: VisibleText = ""
+    reason: VisibleText = ""
+    reference: VisibleText = ""
+    source_amount: VisibleOptional = None
     """Amount to pay from, in `source_currency`; in the same currency the payment amount."""
-    source_currency: Shown = ""
-    swift_charge_option: Shown = ""
-    fund_source: Shown = ""
-    notify_url: Shown = ""
+    source_currency: VisibleText = ""
+    swift_charge_option: VisibleText = ""
+    fund_source: VisibleText = ""
+    notify_url: VisibleText = ""
 
     @property
     def key(self) -> str:

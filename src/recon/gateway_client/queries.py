@@ -682,7 +682,7 @@ class QueryClient:
             _NoAnswerError: it failed, or the reply is unusable; it may be repeated.
         """
         since = self._pace.seconds() if group.since is None else group.since
-        async with self._turns.turn(before=since + self._pace.patience_seconds) as turn:
+        async with self._turns.turn(before=since + self._pace.retry_seconds) as turn:
             query.calls += 1
             sent = query.call(group.keys)
             try:
@@ -711,13 +711,13 @@ class QueryClient:
         now = pace.seconds()
         since = now if group.since is None else group.since
         group = _Group(group.keys, since, now - since, reason)
-        if now + pace.held_seconds >= since + pace.patience_seconds:
+        if now + pace.held_seconds >= since + pace.retry_seconds:
             query.abandon(group)
             return
         query.waiting.put_nowait(group)
         # Full jitter up to a doubling limit; a Retry-After is handled by the pace.
         bound = WAIT_FIRST_SECONDS * 2 ** min(query.misses - 1, DOUBLINGS_MAX)
-        seconds_left = since + pace.patience_seconds - now
+        seconds_left = since + pace.retry_seconds - now
         bound = max(0.0, min(WAIT_MAX_SECONDS, bound, seconds_left, pace.seconds_left))
         await self._sleep(self._randomness.uniform(0, bound) if self._randomness else bound)
 

@@ -17,7 +17,7 @@ from recon.gateway_client.messages import PreparedCall
 from recon.gateway_client.payouts import PayoutRecord
 from recon.privacy.foreign_text import code_and_text, redacted
 
-IDS_SHOWN_CHARACTERS_MAX = 64
+IDS_DISPLAYED_CHARACTERS_MAX = 64
 CHECKS_MAX = 50
 PAYMENT_REPLY = "payment_reply"
 """The template of a reply that is signed over its own fields."""
@@ -218,8 +218,10 @@ def foreign_row(row: Mapping[str, Any], *, masked: Callable[[str], str] = redact
     return ReplyFinding(
         FindingKind.FOREIGN_ROW,
         "a row that was not asked for",
-        transaction_id=masked(text_of(row.get("transaction_id")) or "")[:IDS_SHOWN_CHARACTERS_MAX],
-        order_no=masked(text_of(row.get("order_no")) or "")[:IDS_SHOWN_CHARACTERS_MAX],
+        transaction_id=masked(text_of(row.get("transaction_id")) or "")[
+            :IDS_DISPLAYED_CHARACTERS_MAX
+        ],
+        order_no=masked(text_of(row.get("order_no")) or "")[:IDS_DISPLAYED_CHARACTERS_MAX],
     )
 
 

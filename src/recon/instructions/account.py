@@ -26,7 +26,7 @@ SIGN_PATH = "/sign"
 MATCHES_PATH = "/matches"
 HEALTH_PATH = "/health"
 CALL_SECONDS = 10.0
-PATIENCE_SECONDS = 20.0
+RETRY_SECONDS = 20.0
 """How long a signer that does not answer is tried again, for instance while it restarts."""
 PAUSE_SECONDS = 0.25
 REQUEST_BYTES_MAX = 64 * 1024 * 1024
@@ -46,7 +46,7 @@ class SignerSocket:
     """
 
     path: Path
-    patience_seconds: float = PATIENCE_SECONDS
+    retry_seconds: float = RETRY_SECONDS
     grounds: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def on(self, grounds: Mapping[str, Any]) -> Self:
@@ -79,7 +79,7 @@ class SignerSocket:
         Raises:
             UnsignedError: The signer did not answer.
         """
-        return replace(self, patience_seconds=0)._asked(HEALTH_PATH)  # noqa: SLF001 - itself
+        return replace(self, retry_seconds=0)._asked(HEALTH_PATH)  # noqa: SLF001 - itself
 
     def _asked(self, path: str, message: Mapping[str, Any] | None = None) -> Mapping[str, Any]:
         body = None if message is None else json.dumps(message).encode()
@@ -89,7 +89,7 @@ class SignerSocket:
                 "was sent: let people approve shorter lists"
             )
             raise UnsignedError(msg, final=True)
-        give_up_at = time.monotonic() + self.patience_seconds
+        give_up_at = time.monotonic() + self.retry_seconds
         while True:
             try:
                 status, reply = self._call(path, body=body)
@@ -115,7 +115,7 @@ class SignerSocket:
         return reply.status, document if isinstance(document, dict) else {}
 
     def _gone(self, why: str) -> NoReturn:
-        waited = f" within {self.patience_seconds:g} s" if self.patience_seconds else ""
+        waited = f" within {self.retry_seconds:g} s" if self.retry_seconds else ""
         msg = f"the signer at {self.path} did not answer{waited} ({why}); nothing was sent"
         raise UnsignedError(msg)
 
@@ -176,7 +176,7 @@ def gateway_account(settings: Settings, *, merchant_id: str, account_id: str) ->
     if settings.sign_keys.signer is None:
         key = settings.sign_keys.of(f"{merchant_id}/{account_id}")
     else:  # the signer gets as much time as the gateway
-        key = SignerSocket(settings.sign_keys.signer, patience_seconds=gateway.deadline_seconds)
+        key = SignerSocket(settings.sign_keys.signer, retry_seconds=gateway.deadline_seconds)
     route = Route(
         proxy=gateway.proxy,
         ca_file=gateway.ca_file,
@@ -198,7 +198,7 @@ def gateway_account(settings: Settings, *, merchant_id: str, account_id: str) ->
             limits=QueryLimits(
                 calls_per_second=gateway.calls_per_second,
                 in_flight=gateway.queries_in_flight,
-                patience_seconds=gateway.read_patience_seconds,
+                retry_seconds=gateway.read_retry_seconds,
             ),
             connect_seconds=gateway.connect_timeout_seconds,
             deadline_seconds=gateway.deadline_seconds,

@@ -19,8 +19,8 @@ from recon.model.money import Money
 from recon.model.terms import InstructionKind
 
 DIGEST_CHARACTERS = 16
-LARGEST_SHOWN = 10
-ASKED_BY_HAND = r"asked for by hand by (.+?): "
+LARGEST_DISPLAYED = 10
+REQUESTED_BY_HAND = r"asked for by hand by (.+?): "
 """Pattern for the start of the hold of an instruction requested at the command line."""
 
 
@@ -53,7 +53,7 @@ class ApprovalList:
         for place, item in enumerate(ordered):
             foremost.append((ranks[item.currency], item.currency, place))
             ranks[item.currency] += 1
-        positions = sorted(place for *_, place in sorted(foremost)[:LARGEST_SHOWN])
+        positions = sorted(place for *_, place in sorted(foremost)[:LARGEST_DISPLAYED])
         return tuple(ordered[place] for place in positions)
 
     @property
@@ -188,7 +188,7 @@ def beyond_limit(person: Approver, *, currency: str, amount: int, what: str) -> 
 
 def requesters_of(holds: Iterable[str]) -> set[str]:
     """Return the people who requested instructions by hand, as their holds say; files have none."""
-    asked = (re.match(ASKED_BY_HAND, hold) for hold in holds)
+    asked = (re.match(REQUESTED_BY_HAND, hold) for hold in holds)
     return {match[1] for match in asked if match}
 
 

@@ -60,7 +60,7 @@ class Opposite:
     """Whether two answers, far enough apart, agree: only then it is a case."""
 
 
-def shown_against(
+def contradicted_by(
     ended: Instruction,
     *,
     seen: Sequence[Seen],

@@ -24,7 +24,7 @@ _REFUNDABLE_LATER = frozenset({GatewayState.AUTHORISED, GatewayState.PENDING})
 
 
 @dataclass(frozen=True, slots=True)
-class ShownPayment:
+class QueriedPayment:
     """One payment of an order as the baseline query showed it."""
 
     transaction_id: str
@@ -46,7 +46,7 @@ class ShownPayment:
         return f"{amount} {self.currency} with payment_status {self.payment_status}"
 
 
-SHOWN_MAX = 3
+DISPLAYED_MAX = 3
 """Maximum number of transactions named in a reason."""
 
 
@@ -55,7 +55,7 @@ class Baseline:
     """The gateway's answer on an order before money moves."""
 
     answer: KeyAnswer
-    payments: tuple[ShownPayment, ...] = ()
+    payments: tuple[QueriedPayment, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class Eligible:
     """An instruction that may be sent, with its payment."""
 
     instruction: Instruction
-    payment: ShownPayment
+    payment: QueriedPayment
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,13 +154,13 @@ def clear_alone(
             return Refused(instruction, f"{reason} yet")
         if other.may_have_taken_effect:
             return Refused(instruction, "it was done before")
-    nothing = ShownPayment("", GatewayState.NONE, "", instruction.currency, instruction.amount)
+    nothing = QueriedPayment("", GatewayState.NONE, "", instruction.currency, instruction.amount)
     return Eligible(instruction, nothing)
 
 
-def shown_twice(payments: Iterable[ShownPayment]) -> dict[str, str]:
+def conflicting_payments(payments: Iterable[QueriedPayment]) -> dict[str, str]:
     """Return transactions shown with different amounts or statuses, with the reason to wait."""
-    first: dict[str, ShownPayment] = {}
+    first: dict[str, QueriedPayment] = {}
     reasons: dict[str, str] = {}
     for payment in payments:
         known = first.setdefault(payment.transaction_id, payment)
@@ -180,16 +180,18 @@ _NO_ANSWER: Mapping[KeyAnswer, str] = {
 }
 
 
-def _choose(instruction: Instruction, *, payments: Sequence[ShownPayment]) -> ShownPayment | str:
+def _choose(
+    instruction: Instruction, *, payments: Sequence[QueriedPayment]
+) -> QueriedPayment | str:
     if instruction.transaction_id:
         named = [p for p in payments if p.transaction_id == instruction.transaction_id]
         if named:
             return named[0]
         shown = sorted({payment.transaction_id for payment in payments})
-        more = f" and {len(shown) - SHOWN_MAX} more" if len(shown) > SHOWN_MAX else ""
+        more = f" and {len(shown) - DISPLAYED_MAX} more" if len(shown) > DISPLAYED_MAX else ""
         return (
             f"the instruction names transaction {instruction.transaction_id}, the gateway shows "
-            f"{', '.join(shown[:SHOWN_MAX]) or 'none'}{more} for this order"
+            f"{', '.join(shown[:DISPLAYED_MAX]) or 'none'}{more} for this order"
         )
     if len({p.transaction_id for p in payments}) == 1:
         return payments[0]
@@ -201,7 +203,7 @@ def _choose(instruction: Instruction, *, payments: Sequence[ShownPayment]) -> Sh
 
 
 def _fits_payment(
-    instruction: Instruction, payment: ShownPayment, _others: Sequence[Instruction]
+    instruction: Instruction, payment: QueriedPayment, _others: Sequence[Instruction]
 ) -> str:
     if payment.closed_because:
         return payment.closed_because
@@ -215,7 +217,7 @@ def _fits_payment(
 
 
 def _nothing_open(
-    _instruction: Instruction, _payment: ShownPayment, others: Sequence[Instruction]
+    _instruction: Instruction, _payment: QueriedPayment, others: Sequence[Instruction]
 ) -> str:
     for other in others:
         if other.is_open:
@@ -224,7 +226,7 @@ def _nothing_open(
 
 
 def _capture_or_cancel(
-    instruction: Instruction, payment: ShownPayment, others: Sequence[Instruction]
+    instruction: Instruction, payment: QueriedPayment, others: Sequence[Instruction]
 ) -> str:
     if any(o.kind is instruction.kind and o.state is InstructionState.CONFIRMED for o in others):
         return "it was done before"
@@ -238,7 +240,7 @@ def _capture_or_cancel(
 
 
 def _capture_in_parts(
-    instruction: Instruction, payment: ShownPayment, others: Sequence[Instruction]
+    instruction: Instruction, payment: QueriedPayment, others: Sequence[Instruction]
 ) -> str:
     """Check a partial capture: together the captures may not exceed the authorisation."""
     if payment.state not in _CAPTURABLE_IN_PARTS:
@@ -253,7 +255,9 @@ def _capture_in_parts(
     return ""
 
 
-def _refund(instruction: Instruction, payment: ShownPayment, others: Sequence[Instruction]) -> str:
+def _refund(
+    instruction: Instruction, payment: QueriedPayment, others: Sequence[Instruction]
+) -> str:
     if payment.state in _REFUNDABLE_LATER:
         return f"the gateway shows {payment.state}; a refund needs a captured payment"
     if payment.state not in _PAID:
@@ -267,7 +271,7 @@ def _refund(instruction: Instruction, payment: ShownPayment, others: Sequence[In
 
 
 def _beyond_captured(
-    instruction: Instruction, payment: ShownPayment, others: Sequence[Instruction]
+    instruction: Instruction, payment: QueriedPayment, others: Sequence[Instruction]
 ) -> str:
     """Check that refunds and chargebacks together do not exceed what was captured."""
     moved = [other for other in others if other.may_have_moved]
@@ -293,7 +297,7 @@ _WANTED: Mapping[InstructionKind, frozenset[GatewayState]] = {
 
 
 def _review(
-    _instruction: Instruction, payment: ShownPayment, _others: Sequence[Instruction]
+    _instruction: Instruction, payment: QueriedPayment, _others: Sequence[Instruction]
 ) -> str:
     if payment.state is not GatewayState.IN_REVIEW:
         return f"the gateway shows {payment.state}, not in review"
@@ -301,7 +305,7 @@ def _review(
 
 
 _EVALUATIONS: Mapping[
-    InstructionKind, Callable[[Instruction, ShownPayment, Sequence[Instruction]], str]
+    InstructionKind, Callable[[Instruction, QueriedPayment, Sequence[Instruction]], str]
 ] = {
     InstructionKind.CAPTURE: _capture_or_cancel,
     InstructionKind.CANCEL: _capture_or_cancel,

@@ -11,8 +11,8 @@ import re
 
 from recon.privacy.bank_accounts import masked_accounts
 from recon.privacy.card_numbers import SEPARATORS, masked_cards
+from recon.privacy.displayed_text import masked_codes
 from recon.privacy.foreign_text import NOT_STORED, PRIVATE_NAMES
-from recon.privacy.shown_text import masked_codes
 
 _NAMED = re.compile(
     rf'("(?:{"|".join(sorted(PRIVATE_NAMES))})"\s*:\s*)(?:"(?:[^"\\]|\\.)*"|-?[0-9][0-9.eE+-]*)',

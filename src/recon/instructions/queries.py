@@ -172,15 +172,15 @@ def _refusals() -> Iterator[None]:
 def pace_of(
     gateway: GatewaySettings,
     *,
-    patience_max: int | None = None,
+    retry_max: int | None = None,
     ends_in_seconds: float | None = None,
 ) -> AccountPace:
     """Return the initial pace of an account's queries, with nothing learnt of the gateway yet."""
-    patience = gateway.read_patience_seconds
+    patience = gateway.read_retry_seconds
     limits = QueryLimits(
         calls_per_second=gateway.calls_per_second,
         in_flight=gateway.queries_in_flight,
-        patience_seconds=patience if patience_max is None else min(patience, patience_max),
+        retry_seconds=patience if retry_max is None else min(patience, retry_max),
     )
     return AccountPace(limits, ends_in_seconds=ends_in_seconds)
 
@@ -194,7 +194,7 @@ def client_of(
     answered: Callable[[int], None] = _nobody,
 ) -> QueryClient:
     """Return a client for an account's queries; without `pace` it is for a person who waits."""
-    pace = pace or pace_of(account.settings.gateway, patience_max=PERSON_WAITS_SECONDS)
+    pace = pace or pace_of(account.settings.gateway, retry_max=PERSON_WAITS_SECONDS)
     return account.client(clock=clock).reading(pace=pace, randomness=randomness, answered=answered)
 
 

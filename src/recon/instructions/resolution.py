@@ -57,7 +57,7 @@ class SearchedRefund:
     refund_reference_id: str
     """"" if the gateway knows no refund with that reference."""
     queried_at: datetime
-    shown_with: str = ""
+    reported_with: str = ""
     """Another refund of ours that the same search did find; "" if it found none."""
     uptime: Uptime = NEVER_READ
 
@@ -235,9 +235,9 @@ def _missing_refund(refunds: Sequence[SearchedRefund]) -> Resolution | None:
         f"the gateway knows no refund of our reference in {len(refunds)} searches, the last at "
         f"{refunds[-1].queried_at:%Y-%m-%d %H:%M:%S} UTC"
     )
-    proven = [refund for refund in refunds if refund.shown_with]
+    proven = [refund for refund in refunds if refund.reported_with]
     if _apart(proven):
-        shown = f"{sentence}; they showed refund {proven[-1].shown_with} of ours"
+        shown = f"{sentence}; they showed refund {proven[-1].reported_with} of ours"
         return Resolution(InstructionState.RESOLVED_NOT_APPLIED, shown)
     alone = f"{sentence}, but they showed no other refund of ours either, so that proves nothing"
     return Resolution(InstructionState.NEEDS_HUMAN, alone)

@@ -16,9 +16,9 @@ from recon.model.errors import ConfigurationError
 if TYPE_CHECKING:
     from recon.gateway_client import PayoutRow
 
-SHOWN_FIRST = 2
-SHOWN_LAST = 4
-SHORTEST_SHOWN = 12
+DISPLAYED_FIRST = 2
+DISPLAYED_LAST = 4
+SHORTEST_DISPLAYED = 12
 """No digit of a shorter account number is shown: it would be too large a part."""
 
 
@@ -85,6 +85,6 @@ def payee_identity(row: "PayoutRow") -> str:
 def masked_account(number: str) -> str:
     """Return an IBAN or account number as it may be displayed."""
     plain = number.replace(" ", "")
-    if len(plain) < SHORTEST_SHOWN:
+    if len(plain) < SHORTEST_DISPLAYED:
         return "…"
-    return f"{plain[:SHOWN_FIRST]}…{plain[-SHOWN_LAST:]}"
+    return f"{plain[:DISPLAYED_FIRST]}…{plain[-DISPLAYED_LAST:]}"

@@ -23,7 +23,7 @@ from recon.matching.breaks.result_rows import (
     rows_without_breaks,
 )
 from recon.matching.cash.result import CashResult, classify_cash, with_groups_marked
-from recon.matching.causes.proposed_journals import BookingPart, parts_of, parts_of_found
+from recon.matching.causes.proposed_journals import BookingLine, booking_lines_of_found, parts_of
 from recon.matching.causes.reasons import with_reasons
 from recon.matching.causes.shared_causes import (
     ALIKE_MIN,
@@ -61,7 +61,7 @@ class Broken:
     effects: pd.DataFrame
     dispositions: Mapping[str, Disposition]
     """See movements.dispositions_of."""
-    bookings: tuple[BookingPart, ...]
+    bookings: tuple[BookingLine, ...]
     """See proposed_journals.parts_of."""
     evidence: Evidence | None
     """Counts over all sets; None where there are too few breaks to look for causes."""
@@ -87,10 +87,10 @@ class Classified:
     """Bank receipts compared with the ledger; its rows are included in the frames."""
 
     @property
-    def bookable(self) -> list[BookingPart]:
+    def bookable(self) -> list[BookingLine]:
         """Journal parts to propose for findings that are not sets (cash and bank)."""
         legs = (leg for leg in (self.cash, self.bookings) if leg is not None)
-        return [part for leg in legs for part in parts_of_found(leg.found)]
+        return [part for leg in legs for part in booking_lines_of_found(leg.found)]
 
 
 def classify(

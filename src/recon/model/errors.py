@@ -22,13 +22,13 @@ Bad data is never an exception: readers return `(good, bad)` pairs. The tree:
     │   │   └── FactsLostError     rows of a file that may still be there
     │   └── NightPurgedError       the folder of a run was purged under retention
     ├── ClusterError               work in parts cannot be done on a cluster exit 1
-    ├── InputsGoneError            inputs of a run are not stored          exit 1
+    ├── InputsMissingError            inputs of a run are not stored          exit 1
     ├── OutputError                a report cannot be written             exit 1
     │   └── FolderError            a named folder cannot be used at all   exit 2
     └── Defect                     an invariant of ours does not hold: a bug
 """
 
-from recon.privacy.shown_text import for_people
+from recon.privacy.displayed_text import for_people
 
 
 class ReconError(Exception):
@@ -130,7 +130,7 @@ class ClusterError(ReconError):
     """The cluster that does work in parts cannot do it; nothing but reading was given to it."""
 
 
-class InputsGoneError(ReconError):
+class InputsMissingError(ReconError):
     """What a night compared was not kept, or is no longer whole: it cannot be rebuilt."""
 
 

@@ -106,10 +106,10 @@ class TrendPoint:
 MATCHES = "match"
 LISTS_IN_FILES = (MATCHES, "unverified", "pending")
 """Sections of a result whose long lists are in a file that the workbook names."""
-OPEN_ROWS_MAX, OPEN_ROWS_SHOWN = 10_000, 1_000
+OPEN_ROWS_MAX, OPEN_ROWS_DISPLAYED = 10_000, 1_000
 """Waiting and unverified sets: above the first number a workbook has sums, and only as many rows as
 the second number."""
-MATCHED_ROWS_MAX, MATCHED_ROWS_SHOWN = 1_000, 1_000
+MATCHED_ROWS_MAX, MATCHED_ROWS_DISPLAYED = 1_000, 1_000
 """The same for matches, whose sums are always shown."""
 MATCHED_BATCH_ROWS = 10_000
 """Matches that are read into memory at once while a report is drawn."""
@@ -137,7 +137,7 @@ def matched_of(matches: "pd.DataFrame") -> MatchedRows:
 
 
 @dataclass(frozen=True, slots=True)
-class HandedOut:
+class UnbookedExport:
     """A proposed journal that was exported and that the run's ledger does not show yet."""
 
     journal_id: str
@@ -149,7 +149,7 @@ class HandedOut:
     """Amount still missing in the ledger, gateway less ledger, minor units."""
     run_id: str
     """The run that proposed it."""
-    handed_out_at: datetime
+    exported_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +241,7 @@ class NightFigures:
     """Sentences that page one must show, such as "reply signatures are not verified"."""
     stopped: str = ""
     """Sentences on what stopped sending and what was not sent; "" if nothing did."""
-    handed_out: tuple[HandedOut, ...] = ()
+    handed_out: tuple[UnbookedExport, ...] = ()
     """Oldest first."""
     bank: Mapping[str, "pd.DataFrame"] = field(default_factory=dict)
     """Tables by name (matching.breaks.result.BANK_TABLES); empty without bank statements."""
@@ -252,9 +252,9 @@ class NightFigures:
     list_files: Mapping[str, ListFile] = field(default_factory=dict)
     """Each of LISTS_IN_FILES -> the result file of the run with all its rows."""
     matched_rows_max: int = MATCHED_ROWS_MAX
-    matched_rows_shown: int = MATCHED_ROWS_SHOWN
+    matched_rows_shown: int = MATCHED_ROWS_DISPLAYED
     open_rows_max: int = OPEN_ROWS_MAX
-    open_rows_shown: int = OPEN_ROWS_SHOWN
+    open_rows_shown: int = OPEN_ROWS_DISPLAYED
 
     @property
     def of_plain_files(self) -> bool:

@@ -65,7 +65,7 @@ BEFORE_FIRST = "opening"
 
 
 @dataclass(frozen=True, slots=True)
-class HeldPart:
+class HeldBalance:
     """A part of what the gateway holds."""
 
     amount: int = 0
@@ -73,10 +73,10 @@ class HeldPart:
     since: str = ""
     """Day of the oldest item (ISO), BEFORE_FIRST, "" where there is none."""
 
-    def __add__(self, other: "HeldPart") -> "HeldPart":
+    def __add__(self, other: "HeldBalance") -> "HeldBalance":
         days = {self.since, other.since} - {""}
         since = BEFORE_FIRST if BEFORE_FIRST in days else min(days, default="")
-        return HeldPart(self.amount + other.amount, since)
+        return HeldBalance(self.amount + other.amount, since)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +86,11 @@ class Holding:
     merchant_id: str
     account_id: str
     currency: str
-    payable: HeldPart = HeldPart()
+    payable: HeldBalance = HeldBalance()
     """Amount owed: batches not paid out, and amounts held back, less debts."""
-    held_back: HeldPart = HeldPart()
+    held_back: HeldBalance = HeldBalance()
     """Part of the payable: what payouts of batches left out."""
-    reserve: HeldPart = HeldPart()
+    reserve: HeldBalance = HeldBalance()
     """Amount kept as a security; not part of the payable."""
 
 
@@ -139,9 +139,9 @@ class GatewayHolds:
         mine = [row for row in self.holdings if row.currency == currency]
         return Holding(
             *("", "", currency),
-            payable=sum((row.payable for row in mine), HeldPart()),
-            held_back=sum((row.held_back for row in mine), HeldPart()),
-            reserve=sum((row.reserve for row in mine), HeldPart()),
+            payable=sum((row.payable for row in mine), HeldBalance()),
+            held_back=sum((row.held_back for row in mine), HeldBalance()),
+            reserve=sum((row.reserve for row in mine), HeldBalance()),
         )
 
     def _fees(self, currency: str) -> FeesCharged:

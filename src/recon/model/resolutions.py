@@ -10,7 +10,7 @@ from datetime import date, datetime, tzinfo
 from typing import Any
 
 from recon.model.terms import SEVERE
-from recon.privacy.shown_text import for_people
+from recon.privacy.displayed_text import for_people
 
 RESOLUTIONS = (
     "Order corrected",

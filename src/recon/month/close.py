@@ -48,7 +48,7 @@ from recon.month.statement import (
 from recon.privacy.own_files import make_folder, replace_result
 from recon.steps.approvals.people import DOUBTFUL
 from recon.steps.approvals.sign_off import not_looked_after
-from recon.steps.compare.csv_columns import csv_parts
+from recon.steps.compare.csv_columns import csv_chunks
 from recon.steps.runtime.closed_folders import (
     UNREAD,
     closed_folder,
@@ -516,7 +516,7 @@ def _figures(figures: Sequence[MonthFigure]) -> list[dict[str, Any]]:
 
 def _table(frame: pd.DataFrame) -> str:
     columns = [*map(str, frame.columns)]
-    parts = csv_parts(frame, columns=columns, amounts=_AMOUNTS.intersection(columns))
+    parts = csv_chunks(frame, columns=columns, amounts=_AMOUNTS.intersection(columns))
     return b"".join(parts).decode()
 
 
@@ -596,7 +596,7 @@ _NAMES: Mapping[str, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class SeenClose:
+class ReviewedClose:
     """What a person who signs has looked at."""
 
     digest: str
@@ -613,7 +613,7 @@ class SeenClose:
         return {"figures": [[*figure] for figure in self.figures], "lists": dict(self.lists)}
 
 
-def seen_close(close: PreparedClose) -> SeenClose:
+def reviewed_close(close: PreparedClose) -> ReviewedClose:
     """Return the digest of a close, with the figures and files it covers."""
     statement = close.stated.statement
     figures = [
@@ -627,10 +627,10 @@ def seen_close(close: PreparedClose) -> SeenClose:
     which = (statement.account, statement.month.name, len(close.state.closes) + 1)
     whole = (which, close.prepared_verdict.value, figures, lists)
     digest = hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
-    return SeenClose(digest, figures, lists, files)
+    return ReviewedClose(digest, figures, lists, files)
 
 
-def moved_since(seen: Mapping[str, Any], *, now: SeenClose) -> list[str]:
+def moved_since(seen: Mapping[str, Any], *, now: ReviewedClose) -> list[str]:
     """Return a sentence for each figure, then each list, that changed since a person looked."""
     then, today = (
         {tuple(key): (count, amount) for *key, count, amount in figures}
@@ -656,7 +656,7 @@ def moved_since(seen: Mapping[str, Any], *, now: SeenClose) -> list[str]:
 
 
 WORKBOOK = ".xlsx"
-MOVED_SHOWN_MAX = 20
+MOVED_DISPLAYED_MAX = 20
 """Lines shown on a terminal or a page; the workbook has them all."""
 
 
@@ -719,7 +719,7 @@ def closed_view(
         today = prepared_close(month, account=account, environment=environment)
     except NightPurgedError as error:
         return replace(view, differs=(f"that is not known any more: {error}",))
-    differs = tuple(moved_since(view.document["signed"], now=seen_close(today)))
+    differs = tuple(moved_since(view.document["signed"], now=reviewed_close(today)))
     return replace(view, differs=differs, today=today.stated)
 
 
@@ -727,9 +727,9 @@ def differing_lines(differs: Sequence[str] | None) -> Iterator[str]:
     """Yield lines for a terminal on what would be different today; nothing if not compared."""
     if differs is None:
         return
-    for sentence in differs[:MOVED_SHOWN_MAX]:
+    for sentence in differs[:MOVED_DISPLAYED_MAX]:
         yield f"Would be different today: {sentence}"
-    if (more := len(differs) - MOVED_SHOWN_MAX) > 0:
+    if (more := len(differs) - MOVED_DISPLAYED_MAX) > 0:
         yield f"and {more} more that would be different today"
     if not differs:
         yield "Nothing would be different today."

@@ -61,13 +61,13 @@ class HandOut:
 
 
 @dataclass(frozen=True, slots=True)
-class HandedOver:
+class ExportedJournals:
     """What was exported of a close or of a night."""
 
     paths: tuple[Path, ...]
     """Empty if there was nothing to export."""
     journals: int
-    handed_before: int
+    exported_before: int
     """How many of its journals were exported earlier; they are in no file."""
     held_back_journals: Mapping[str, str]
     """Journal -> why it is in no file."""
@@ -94,7 +94,7 @@ class _Source:
 
 def export_month(
     month: BusinessMonth, *, account: tuple[str, str], wanted: HandOut, environment: Environment
-) -> HandedOver:
+) -> ExportedJournals:
     """Export the journals of a closed month, and record that they were exported.
 
     Raises:
@@ -118,7 +118,7 @@ def export_month(
     return _hand_out(source, wanted=wanted, environment=environment)
 
 
-def export_of_night(run_id: str, *, wanted: HandOut, environment: Environment) -> HandedOver:
+def export_of_night(run_id: str, *, wanted: HandOut, environment: Environment) -> ExportedJournals:
     """Export and record the newest night's journals that belong to no earlier month.
 
     Raises:
@@ -136,7 +136,7 @@ def export_of_night(run_id: str, *, wanted: HandOut, environment: Environment) -
     return _hand_out(source, wanted=wanted, environment=environment)
 
 
-def _hand_out(source: _Source, *, wanted: HandOut, environment: Environment) -> HandedOver:
+def _hand_out(source: _Source, *, wanted: HandOut, environment: Environment) -> ExportedJournals:
     """Write journals, once each.
 
     A journal is recorded before its file is published: after a crash between the two it is missing
@@ -176,7 +176,9 @@ def _hand_out(source: _Source, *, wanted: HandOut, environment: Environment) -> 
         _note(connection, source, chosen=going, wanted=wanted, at=environment.clock())
     paths = tuple(wanted.out / name for name in files)
     number = closed.number if closed else 0
-    return HandedOver(paths, len({line.journal_id for line in going}), before, held_back, number)
+    return ExportedJournals(
+        paths, len({line.journal_id for line in going}), before, held_back, number
+    )
 
 
 def _lines_of(result: Reconciliation) -> list[JournalLine]:
@@ -237,7 +239,7 @@ def _choice(
     known = journal_rows.states(connection, {*breaks})
     out = {}
     if closed is not None:
-        out = closed_months.handed_out_of_closes(connection, closed.account, others)
+        out = closed_months.exported_of_closes(connection, closed.account, others)
     if again:
         if strange := [name for name in again if name not in {*known, *out}]:
             msg = (
@@ -298,7 +300,7 @@ def _note(
     if source.closed is None:
         return
     own = sorted((line for line in chosen if line.kind != PERMANENT), key=lambda line: line.journal)
-    closed_months.note_handed_out(
+    closed_months.note_close_exported(
         connection,
         source.closed,
         journals=[
@@ -415,9 +417,9 @@ class OutJournal:
     currency: str
     amount: int
     """The sum of its debits, minor units."""
-    handed_out_of: str
+    exported_of: str
     """The run that proposed it, or the month whose close has it."""
-    handed_out_at: datetime
+    exported_at: datetime
     kind: str = PERMANENT
     day: str = ""
     """The day on which its file books it, "and" between two; "" if no longer known."""
@@ -439,7 +441,7 @@ def journals_out(environment: Environment) -> list[OutJournal]:
             for run_id in {export.run_id for export in exports}
         }
     proposed = _with_amounts(exports, proposals=proposals, left_as=left_as)
-    return sorted([*proposed, *of_closes], key=lambda out: (out.handed_out_at, out.journal_id))
+    return sorted([*proposed, *of_closes], key=lambda out: (out.exported_at, out.journal_id))
 
 
 def _of_closes(connection: Connection) -> Iterator[OutJournal]:
@@ -453,8 +455,8 @@ def _of_closes(connection: Connection) -> Iterator[OutJournal]:
                 order_no="",
                 currency=out.journal.currency,
                 amount=out.journal.amount,
-                handed_out_of=out.month,
-                handed_out_at=out.at,
+                exported_of=out.month,
+                exported_at=out.at,
                 kind=out.journal.kind,
                 day=out.journal.day.isoformat(),
                 format=out.format,
@@ -480,8 +482,8 @@ def _with_amounts(
             order_no=str(lines[0]["order_no"]) if lines else "",
             currency=export.currency,
             amount=sum(int(line["debit"]) for line in lines),
-            handed_out_of=export.run_id,
-            handed_out_at=export.exported_at,
+            exported_of=export.run_id,
+            exported_at=export.exported_at,
             day=" and ".join(out.days) or (str(lines[0]["date"]) if lines else ""),
             format=out.format,
         )

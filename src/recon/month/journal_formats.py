@@ -22,7 +22,7 @@ from typing import Any
 from recon.config.rules import DatevExport, JournalExport
 from recon.model.errors import UsageError
 from recon.model.money import exponent, format_minor_units
-from recon.privacy.shown_text import defused, printable
+from recon.privacy.displayed_text import defused, printable
 
 FORMATS: Mapping[str, dict[str, Any]] = tomllib.loads(
     Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")

@@ -22,13 +22,13 @@ from recon.model.terms import DIGITS_READ
 from recon.month.close import (
     CloseSignature,
     PreparedClose,
-    SeenClose,
+    ReviewedClose,
     basis_of,
     close_document,
     moved_since,
     name_of,
     prepared_close,
-    seen_close,
+    reviewed_close,
 )
 from recon.steps.approvals.sign_off import refuse_role
 from recon.steps.runtime.closed_folders import DOCUMENT, period_folder
@@ -48,7 +48,7 @@ UNWRITTEN = (
     "nobody's name was put under the month, and it is not closed: make the archive writable, then "
     "sign again"
 )
-DrawnClose = Callable[[PreparedClose, SeenClose], bytes]
+DrawnClose = Callable[[PreparedClose, ReviewedClose], bytes]
 """Renders the workbook of a close as a person who signs sees it; `reports` provides it."""
 VALID = Grace.parse("5bd")
 """How long a first signature waits for the second; what it covers is fixed by its digest anyway."""
@@ -96,7 +96,7 @@ def sign_close(
         raise UsageError(msg)
     person.refuse_unproven()
     close = prepared_close(wanted.month, account=wanted.account, environment=environment)
-    return _Signing(wanted, close, seen_close(close), person, environment).decide(drawn)
+    return _Signing(wanted, close, reviewed_close(close), person, environment).decide(drawn)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ class _Signing:
 
     wanted: MonthToSign
     close: PreparedClose
-    seen: SeenClose
+    seen: ReviewedClose
     person: Person
     environment: Environment
 
@@ -331,7 +331,7 @@ def reopen_month(
 
 
 def write_close_folder(
-    close: PreparedClose, *, seen: SeenClose, drawn: DrawnClose, environment: Environment
+    close: PreparedClose, *, seen: ReviewedClose, drawn: DrawnClose, environment: Environment
 ) -> Sealed:
     """Write the folder of a close that is about to be closed; it has no effect before that.
 

@@ -254,7 +254,7 @@ def _with_earlier(
     A night whose folder was purged is not among them; the others are numbered up to -1.
     """
     first = date.fromisoformat(nights[0].business_date)
-    if min(live) >= first or not (asked := asked_earlier(frame, nights=nights)).payments:
+    if min(live) >= first or not (asked := earlier_query(frame, nights=nights)).payments:
         return frame
     paid_on = None if asked.since is None else frame.calendar.business_date_of(asked.since)
     days = earlier_days(live, first=first, paid_on=paid_on, nights_max=NIGHTS_MAX - len(nights))
@@ -370,8 +370,8 @@ SMALL_BYTES = 6 << 20
 """Size of a month's files (36 nights of ten orders a day) up to which rows are held in memory."""
 SECONDS_MAX = 600
 """DuckDB is stopped after this time, and nothing is stated."""
-ASKED, POSITIONS = "asked.sql", "positions.sql"
-TABLES = (ASKED, "facts.sql", POSITIONS, "differing.sql", "dated_journals.sql", "lists.sql")
+EARLIER, POSITIONS = "asked.sql", "positions.sql"
+TABLES = (EARLIER, "facts.sql", POSITIONS, "differing.sql", "dated_journals.sql", "lists.sql")
 """Statements that create what the others read, in this order."""
 EQUATIONS = tuple(f"P{number}.sql" for number in range(1, 9))
 FIGURES = "figures.sql"
@@ -425,7 +425,7 @@ _LISTS: Mapping[str, tuple[str, str]] = {
 _SQL = Path(__file__).parent / "sql"
 
 
-class AskedEarlier(NamedTuple):
+class EarlierQuery(NamedTuple):
     """What the nights before those of a month must show."""
 
     payments: int
@@ -464,20 +464,20 @@ class MonthInSql:
         )
 
 
-def asked_earlier(frame: MonthFrame, *, nights: Sequence[MonthNight]) -> AskedEarlier:
+def earlier_query(frame: MonthFrame, *, nights: Sequence[MonthNight]) -> EarlierQuery:
     """Return what earlier nights must show: chargebacks won back, and payments that come back.
 
     Raises:
         ReconError: DuckDB could not read the nights.
     """
     with _opened(frame, nights=nights, files=("answers", "settlement")) as month:
-        month.run(_text(ASKED))
+        month.run(_text(EARLIER))
         asked = month.connection.table(
             "SELECT count(*), min(paid_at) FROM ("
             "SELECT *, NULL AS paid_at FROM won UNION ALL BY NAME FROM came_back) "
             "WHERE transaction_id <> '' OR order_no <> ''"
         )
-    return AskedEarlier(*(column[0].as_py() for column in asked.columns))
+    return EarlierQuery(*(column[0].as_py() for column in asked.columns))
 
 
 def statement_of(frame: MonthFrame, *, nights: Sequence[MonthNight]) -> MonthStatement:

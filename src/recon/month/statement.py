@@ -41,7 +41,7 @@ many entries."""
 LATE, VANISHED = "late", "entry_vanished"
 ALONE = "lines that stood alone in a night, of payments that none settles there"
 COUNT, AMOUNT = "count", "amount"
-ORDERS_SHOWN_MAX = 5
+ORDERS_DISPLAYED_MAX = 5
 """Orders named in one sentence."""
 
 
@@ -87,7 +87,7 @@ class MonthFrame:
     closed: Sequence[ClosedPeriod] = ()
     """Earlier months that two people closed: their figures stay."""
     earlier: Sequence[MonthNight] = ()
-    """Nights before those of the statement, numbered below 0; see `asked_earlier`."""
+    """Nights before those of the statement, numbered below 0; see `earlier_query`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +245,7 @@ def unreported_refunds(refunds: Sequence[UnknownRefund]) -> Iterator[UnreportedR
     """Yield by currency how many refunds are unknown, of which orders, and where to find out."""
     for currency in sorted({refund.currency for refund in refunds}):
         own = [refund for refund in refunds if refund.currency == currency]
-        named = [refund.order_no or refund.payment for refund in own][:ORDERS_SHOWN_MAX]
+        named = [refund.order_no or refund.payment for refund in own][:ORDERS_DISPLAYED_MAX]
         more = [f"{len(own) - len(named)} more"] if len(own) > len(named) else []
         yield UnreportedRefunds(
             currency,

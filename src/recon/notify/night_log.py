@@ -16,7 +16,7 @@ from pythonjsonlogger.json import JsonFormatter
 
 from recon.model.errors import ConfigurationError
 from recon.model.step_progress import StepProgress
-from recon.privacy.shown_text import for_people
+from recon.privacy.displayed_text import for_people
 
 LINE_EVERY = timedelta(seconds=30)
 """A stage that ends within this time logs no progress line."""

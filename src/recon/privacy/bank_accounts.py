@@ -9,8 +9,8 @@ from functools import cache
 
 from recon.privacy.card_numbers import SEPARATORS
 
-SHOWN_FIRST = 2
-SHOWN_LAST = 4
+DISPLAYED_FIRST = 2
+DISPLAYED_LAST = 4
 CHECK_MODULUS = 97
 CHECK_REMAINDER = 1
 LETTER_BASE = 36
@@ -51,7 +51,7 @@ def _masked(match: re.Match[str]) -> str:
     plain = re.sub(SEPARATORS, "", match[0])
     if not _has_check_digits(plain):
         return match[0]
-    return f"{plain[:SHOWN_FIRST]}…{plain[-SHOWN_LAST:]}"
+    return f"{plain[:DISPLAYED_FIRST]}…{plain[-DISPLAYED_LAST:]}"
 
 
 def _has_check_digits(number: str) -> bool:

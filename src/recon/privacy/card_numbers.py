@@ -13,8 +13,8 @@ from enum import Enum
 
 DIGITS_MIN = 13
 DIGITS_MAX = 19
-SHOWN_FIRST = 6
-SHOWN_LAST = 4
+DISPLAYED_FIRST = 6
+DISPLAYED_LAST = 4
 GROUP_DIGITS_MIN = 4
 """Minimum digits of each group but the last, unless all have the same size."""
 
@@ -101,7 +101,7 @@ def _masked_run(run: str, *, keep: Container[str]) -> str:
     hidden: set[int] = set()
     for digits, positions in (*_candidates(run), *_inside_long(run)):
         if has_check_digit(digits) and run[positions[0] : positions[-1] + 1] not in keep:
-            hidden.update(positions[SHOWN_FIRST:-SHOWN_LAST])
+            hidden.update(positions[DISPLAYED_FIRST:-DISPLAYED_LAST])
     return "".join("*" if at in hidden else character for at, character in enumerate(run))
 
 

@@ -11,8 +11,14 @@ from collections.abc import Collection, Container, Iterator, Sequence
 from typing import Any
 
 from recon.privacy.bank_accounts import masked_accounts
-from recon.privacy.card_numbers import DIGITS_MIN, SEPARATORS, SHOWN_FIRST, SHOWN_LAST, masked_cards
-from recon.privacy.shown_text import masked_codes
+from recon.privacy.card_numbers import (
+    DIGITS_MIN,
+    DISPLAYED_FIRST,
+    DISPLAYED_LAST,
+    SEPARATORS,
+    masked_cards,
+)
+from recon.privacy.displayed_text import masked_codes
 
 MESSAGE_CHARACTERS_MAX = 300
 LOOKED_AT_CHARACTERS_MAX = 4 * MESSAGE_CHARACTERS_MAX
@@ -53,8 +59,8 @@ def masked_card(text: str) -> str:
 
 
 def _cut(digits: str) -> str:
-    hidden = len(digits) - SHOWN_FIRST - SHOWN_LAST
-    return f"{digits[:SHOWN_FIRST]}{'*' * hidden}{digits[-SHOWN_LAST:]}"
+    hidden = len(digits) - DISPLAYED_FIRST - DISPLAYED_LAST
+    return f"{digits[:DISPLAYED_FIRST]}{'*' * hidden}{digits[-DISPLAYED_LAST:]}"
 
 
 def masked_values(text: bytes, *, values: Collection[str], word_min: int) -> bytes:

@@ -132,7 +132,7 @@ def cut_of(
     try:
         with reading() as sql:
             for name in NAMES:
-                sql.register_parts(name, read(name))
+                sql.register_tables(name, read(name))
             sql.register("apart", pa.table({"order_no": pa.array(apart, pa.string())}))
             script = _SQL.read_text(encoding="utf-8")
             sql.execute(script.replace("$rows_per_bucket", str(rows_per_bucket)))

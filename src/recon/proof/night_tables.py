@@ -144,7 +144,7 @@ def table_of(frame: pd.DataFrame, *, name: str) -> pa.Table:
     return table_of_schema(frame, schema=SCHEMAS[name].columns)
 
 
-def table_of_parts(frames: Iterable[pd.DataFrame], *, name: str) -> pa.Table:
+def table_of_frames(frames: Iterable[pd.DataFrame], *, name: str) -> pa.Table:
     """Concatenate frames into one table, its dictionaries unified.
 
     The table keeps no reference to what the frames were read from.

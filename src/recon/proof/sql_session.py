@@ -83,9 +83,9 @@ class SqlSession:
 
     def register(self, name: str, table: pa.Table) -> None:
         """Make a table readable by statements under a name."""
-        self.register_parts(name, iter([table]))
+        self.register_tables(name, iter([table]))
 
-    def register_parts(self, name: str, tables: Iterator[pa.Table]) -> None:
+    def register_tables(self, name: str, tables: Iterator[pa.Table]) -> None:
         """Like `register`, for at least one table; each is released once it is written."""
         file, first = self._next_file(), next(tables)
         with pq.ParquetWriter(file, first.schema, compression="lz4") as writer:

@@ -30,7 +30,7 @@ JOURNAL = "journal/instructions.parquet"
 NAME_BEFORE_MONEY = "figures before money"
 UNSENT = "nothing was sent: start the night again"
 STORED = "what was sent and compared is kept, and nothing of it is proven: run the night again"
-SHOWN_MAX = 50
+DISPLAYED_MAX = 50
 """Maximum number of differing figures that are named one by one."""
 
 Key = tuple[str, str, str, str, str, str]
@@ -70,7 +70,7 @@ def totals_of_agreement(
         )
         if one != other
     ]
-    return (figures, *[*failed, *named][:SHOWN_MAX])
+    return (figures, *[*failed, *named][:DISPLAYED_MAX])
 
 
 _NOTHING = (0, 0)

@@ -261,13 +261,13 @@ def scope_of_assurance(frames: Frames, *, sources: Sources) -> tuple[Line, ...]:
     return tuple(lines)
 
 
-_SHOWN = ("gateway_amount", "order_amount", "ledger_amount")
+_AMOUNTS = ("gateway_amount", "order_amount", "ledger_amount")
 
 
 def _lines(statement: str, *rows: pd.DataFrame) -> Iterator[Line]:
     """Count rows by currency, and sum the first of their gateway, order and ledger amounts."""
-    every = pd.concat([frame[["currency", *_SHOWN]] for frame in rows], ignore_index=True)
-    amount = every[_SHOWN[0]].fillna(every[_SHOWN[1]]).fillna(every[_SHOWN[2]]).fillna(0)
+    every = pd.concat([frame[["currency", *_AMOUNTS]] for frame in rows], ignore_index=True)
+    amount = every[_AMOUNTS[0]].fillna(every[_AMOUNTS[1]]).fillna(every[_AMOUNTS[2]]).fillna(0)
     sums = amount.groupby(every["currency"]).agg(["size", "sum"])
     for currency, count, total in sums.itertuples(name=None):
         yield {

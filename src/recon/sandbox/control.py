@@ -43,7 +43,7 @@ MEDIA_TYPES = {
     "sta": "text/plain",
     "xml": "application/xml",
 }
-DAYS_SHOWN = 7
+DAYS_DISPLAYED = 7
 """Number of business dates on the page of downloads, back from the clock's own."""
 _DAY = "/_sandbox/files/{account}/{day}/"
 
@@ -203,7 +203,7 @@ class _Control:
 
     async def files(self, request: Request) -> Response:
         today = datetime.fromtimestamp(self.sandbox.clock.now(), UTC).date()
-        days = [today - timedelta(days=back) for back in range(DAYS_SHOWN)]
+        days = [today - timedelta(days=back) for back in range(DAYS_DISPLAYED)]
         names = [f"{account}/{day}/" for day in days for account in self.sandbox.options.accounts]
         return _listed(request, "Files to download", names)
 
@@ -265,8 +265,8 @@ def _refused(why: str) -> Response:
     return JSONResponse(content, status_code=HTTP_BAD_REQUEST)
 
 
-PAYMENTS_SHOWN = 100
-CALLS_SHOWN = 20
+PAYMENTS_DISPLAYED = 100
+CALLS_DISPLAYED = 20
 SEARCH_LENGTH_MAX = 100
 STATUSES_DONE = frozenset({"1", "COMPLETED"})
 MOVES_NOTHING = frozenset({"retrievalTrans", "retrievalRefund"})
@@ -294,7 +294,7 @@ def overview(sandbox: Sandbox, *, searched: str) -> str:
     database, now = sandbox.database, sandbox.clock.now()
     text = searched[:SEARCH_LENGTH_MAX]
     pattern = "%" + text.replace("!", "!!").replace("%", "!%").replace("_", "!_") + "%"
-    asked = (pattern, pattern, PAYMENTS_SHOWN)
+    asked = (pattern, pattern, PAYMENTS_DISPLAYED)
     payments = database.payments(
         "transaction_id", keys=[row[0] for row in database.select(_SEARCH, asked)]
     )
@@ -306,7 +306,7 @@ def overview(sandbox: Sandbox, *, searched: str) -> str:
         broken={name: count for name, count in database.invariants().items() if count},
         searched=text,
         length_max=SEARCH_LENGTH_MAX,
-        payments_max=PAYMENTS_SHOWN,
+        payments_max=PAYMENTS_DISPLAYED,
         # Effects of payouts and subscriptions belong to no payment.
         found=[(payment, state_of(sandbox, payment, now=now)) for payment in reversed(payments)],
         others=database.select(_WITHOUT_PAYMENT, asked),
@@ -314,8 +314,8 @@ def overview(sandbox: Sandbox, *, searched: str) -> str:
             (entry, entry.rule.model_dump_json(exclude_defaults=True, exclude=own))
             for entry in planned_faults(database)
         ],
-        calls_max=CALLS_SHOWN,
-        calls=database.select(_CALLS, (CALLS_SHOWN,)),
+        calls_max=CALLS_DISPLAYED,
+        calls=database.select(_CALLS, (CALLS_DISPLAYED,)),
     )
 
 

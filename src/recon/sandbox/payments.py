@@ -507,7 +507,7 @@ AUTHORISE = SandboxOperation(
 )
 
 OWN = "gbc_id"
-NEVER_SHOWN = frozenset({*CARD_FIELDS, OWN})
+NEVER_DISPLAYED = frozenset({*CARD_FIELDS, OWN})
 """Fields that no hosted payment has, because a page would show them."""
 INPUTS: Mapping[str, Any] = tomllib.loads(
     files("recon.sandbox").joinpath("hosted.toml").read_text("utf-8")
@@ -519,7 +519,7 @@ def _answer_checkout(sandbox: Sandbox, call: Call) -> OperationReply:
     """Reply with the checkout page, each hidden input once by name."""
     payment = _payment(call, number=sandbox.database.next_number("payments"), method="hosted")
     payment = _waiting(sandbox, payment, stage="hosted")
-    given = {name: value for name, value in call.fields.items() if name not in NEVER_SHOWN}
+    given = {name: value for name, value in call.fields.items() if name not in NEVER_DISPLAYED}
     asked = {
         name: json.dumps(value, ensure_ascii=False, default=str)
         if isinstance(value, dict | list)

@@ -31,7 +31,7 @@ from recon.privacy.own_files import for_owner
 from recon.privacy.own_servers import Bodies, OrderlyServer, SocketUnusableError, server_config
 from recon.signer.configured import SignerFile, signer_settings
 from recon.signer.signature_log import SignatureLog
-from recon.signer.signing import KINDS, Asked, Signing, asked_of
+from recon.signer.signing import KINDS, Asked, Signing, signing_request_of
 
 BURST_SECONDS = 2.0
 """Length of the largest burst, in seconds of the allowed rate."""
@@ -67,13 +67,13 @@ class RateLimiter:
 
 
 VALUE_CHARACTERS_MAX = 100
-SHOWN = (
+DISPLAYED = (
     *("transaction_id", "order_no", "currency", "amount", "refund_amount"),
     *("request_id", "payment_amount", "payment_currency", "recurring_id"),
 )
 
 
-class AskedLog:
+class RequestLog:
     """Log of requests, appended to a file or, without a path, to standard error."""
 
     def __init__(self, path: Path | None) -> None:
@@ -119,7 +119,7 @@ def shown(asked: Asked) -> dict[str, Any]:
 
 
 def _row(wire: Mapping[str, str], *, instruction_id: str) -> dict[str, str]:
-    values = {"instruction_id": instruction_id, **{name: wire.get(name, "") for name in SHOWN}}
+    values = {"instruction_id": instruction_id, **{name: wire.get(name, "") for name in DISPLAYED}}
     return {name: _cut(value) for name, value in values.items() if value}
 
 
@@ -137,7 +137,7 @@ class SignerApp:
         self,
         signing: Signing,
         *,
-        log: AskedLog,
+        log: RequestLog,
         rate_limiter: RateLimiter,
         clock: Callable[[], datetime],
         about: Mapping[str, object],
@@ -198,7 +198,7 @@ class SignerApp:
         if not self._rate_limiter.lets_pass():
             return self._not_heard("asked too often", status=TOO_OFTEN)
         try:
-            return asked_of(json.loads(body))
+            return signing_request_of(json.loads(body))
         except UsageError as error:
             return self._not_heard(str(error), status=MALFORMED)
         except (ValueError, RecursionError):
@@ -220,7 +220,7 @@ def sign_until_ended(
     settings = signer_settings(path)
     with ExitStack() as opened:
         signature_log = opened.enter_context(closing(SignatureLog(settings.file.signature_log)))
-        log = opened.enter_context(closing(AskedLog(settings.file.log)))
+        log = opened.enter_context(closing(RequestLog(settings.file.log)))
         app = SignerApp(
             Signing(settings, signature_log=signature_log, clock=clock),
             log=log,

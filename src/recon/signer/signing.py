@@ -39,7 +39,7 @@ TEXT_CHARACTERS_MAX = 8_192
 NAME_CHARACTERS_MAX = 100
 
 
-class AskedRow(BaseModel):
+class SigningRow(BaseModel):
     """The grounds for one row: its instruction and the terms of that."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -50,7 +50,7 @@ class AskedRow(BaseModel):
     """Its terms as people saw them, before its payment was filled in; {}: equal to `terms`."""
 
 
-class AskedEndorsement(BaseModel):
+class SigningEndorsement(BaseModel):
     """An endorsement of the approvals service."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -68,8 +68,8 @@ class Grounds(BaseModel):
     """Why money may move: the rows in order, and their endorsements."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
-    rows: tuple[AskedRow, ...] = Field(default=(), max_length=ROWS_MAX)
-    endorsements: tuple[AskedEndorsement, ...] = Field(default=(), max_length=WORDS_MAX)
+    rows: tuple[SigningRow, ...] = Field(default=(), max_length=ROWS_MAX)
+    endorsements: tuple[SigningEndorsement, ...] = Field(default=(), max_length=WORDS_MAX)
 
 
 class Asked(BaseModel):
@@ -91,7 +91,7 @@ class Asked(BaseModel):
         return f"{self.merchant_id}/{self.account_id}"
 
 
-def asked_of(document: Any) -> Asked:
+def signing_request_of(document: Any) -> Asked:
     """Validate a document as a request.
 
     Raises:
@@ -404,7 +404,7 @@ class Signing:
         return held
 
     def _not_endorsed(
-        self, row: AskedRow, *, endorsements: Sequence[Endorsement], at: datetime
+        self, row: SigningRow, *, endorsements: Sequence[Endorsement], at: datetime
     ) -> str:
         if self._settings.desk_key is None:
             return "no desk is known here"
@@ -421,7 +421,7 @@ class Signing:
 
 
 def _row_of(
-    wire: Mapping[str, str], *, row: AskedRow, kind: InstructionKind, account: str
+    wire: Mapping[str, str], *, row: SigningRow, kind: InstructionKind, account: str
 ) -> SignedRow:
     canonical = json.dumps(dict(wire), sort_keys=True, separators=(",", ":"))
     return SignedRow(

@@ -63,7 +63,7 @@ def test_query_by_transaction_as_json(port, capsys):
 def test_query_without_a_usable_answer_ends_with_4(port, prepared, monkeypatch, capsys):
     assert port
     with (prepared.config / "gateway.toml").open("a") as pace:
-        pace.write("read_patience_seconds = 0.5\n")
+        pace.write("read_retry_seconds = 0.5\n")
     monkeypatch.setenv("RECON_GATEWAY_BASE_URL", "http://127.0.0.1:9")
 
     code = cli.main(["gateway", "query", "A1"])

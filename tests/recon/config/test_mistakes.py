@@ -51,6 +51,6 @@ def test_a_mistake_says_what_must_stand_there(given, sentence):
 def test_a_value_is_never_told():
     with pytest.raises(ValidationError) as found:
         GatewaySettings.model_validate(
-            {"profile": "s3cret", "proxy": 77777, "read_patience_seconds": "s3"}
+            {"profile": "s3cret", "proxy": 77777, "read_retry_seconds": "s3"}
         )
     assert all("s3" not in what and "7" not in what for _, what in mistakes_of(found.value))

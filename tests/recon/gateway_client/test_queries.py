@@ -382,7 +382,7 @@ class Asker:
         limits = QueryLimits(
             calls_per_second=rate,
             in_flight=in_flight,
-            patience_seconds=patience,
+            retry_seconds=patience,
         )
         pace = AccountPace(limits, ends_in_seconds=ends_in, seconds=lambda: self.now)
         return asyncio.run(self._ask(play, keys, trades=trades, pace=pace))

@@ -6,8 +6,8 @@ import pytest
 from recon.instructions.contradiction import (
     against,
     contradicted,
+    contradicted_by,
     number_unexplained,
-    shown_against,
 )
 from recon.instructions.resolution import Seen
 from recon.model.terms import GatewayState, InstructionKind, InstructionState
@@ -26,7 +26,7 @@ def _reported(item, *answers, others=()):
 
 
 def _opposite(item, *answers, others=()):
-    return shown_against(
+    return contradicted_by(
         replace(item, outcome_at=ENDED),
         seen=[
             Seen(state, ENDED, Uptime("boot", round(minutes * 60_000)))

@@ -6,8 +6,8 @@ import pytest
 from recon.instructions.eligibility import (
     Baseline,
     Eligible,
+    QueriedPayment,
     Refused,
-    ShownPayment,
     batches,
     clear,
     clear_alone,
@@ -22,7 +22,7 @@ K, S = InstructionKind, InstructionState
 CAPTURE = replace(INSTRUCTION, transaction_id="")
 REFUND = replace(CAPTURE, kind=InstructionKind.REFUND, amount=4_000)
 CANCEL = replace(CAPTURE, kind=InstructionKind.CANCEL)
-AUTHORISED = ShownPayment("T1", GatewayState.AUTHORISED, "2000", "EUR", 10_000)
+AUTHORISED = QueriedPayment("T1", GatewayState.AUTHORISED, "2000", "EUR", 10_000)
 PAID = replace(AUTHORISED, state=GatewayState.PAID, payment_status="3000")
 
 
@@ -190,7 +190,7 @@ BASE = replace(
 
 def _eligible(number, kind, *, payment="", days=0):
     instruction = replace(BASE, instruction_id=f"i{number}", kind=kind)
-    shown = ShownPayment(payment or f"T{number}", GatewayState.PAID, "3000", "EUR", 100)
+    shown = QueriedPayment(payment or f"T{number}", GatewayState.PAID, "3000", "EUR", 100)
     return Eligible(instruction, replace(shown, dated=AT - timedelta(days=days)))
 
 

@@ -14,7 +14,7 @@ from recon.config.rules import Rules
 from recon.config.settings import GATEWAY_FILES, GatewaySettings, Settings, load_tables
 from recon.gateway_client import RawReply, Route
 from recon.instructions.account import gateway_account
-from recon.instructions.eligibility import Eligible, ShownPayment
+from recon.instructions.eligibility import Eligible, QueriedPayment
 from recon.instructions.money_requests import GatewayOfMoney
 from recon.instructions.sealing import Seal
 from recon.model.errors import ConfigurationError, Defect
@@ -91,7 +91,7 @@ def _eligible(*, kind=REFUND, currency="EUR", amount=400, reason="", transaction
         reason=reason,
     )
     return Eligible(
-        instruction, ShownPayment(transaction_id, GatewayState.PAID, "3000", currency, 1_000)
+        instruction, QueriedPayment(transaction_id, GatewayState.PAID, "3000", currency, 1_000)
     )
 
 
@@ -147,7 +147,7 @@ def _paying(key=KEY):
 
 def _payout(**changed):
     return Eligible(
-        replace(PAYOUT, **changed), ShownPayment("", GatewayState.NONE, "", "EUR", 25_000)
+        replace(PAYOUT, **changed), QueriedPayment("", GatewayState.NONE, "", "EUR", 25_000)
     )
 
 

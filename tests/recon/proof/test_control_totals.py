@@ -28,9 +28,9 @@ from recon.proof.night_tables import input_tables, totals_table
 from recon.proof.proven import proven
 from recon.proof.sql_session import SqlError, reading
 from recon.proof.totals_in_sql import (
+    DISPLAYED_MAX,
     NAME,
     OF_SHEETS,
-    SHOWN_MAX,
     control_totals,
     key_of,
     night_memory_mb,
@@ -581,9 +581,9 @@ def test_what_sql_holds_by_itself_must_tie():
 
 def test_many_differences_are_counted_and_the_first_are_named():
     """A page has an end: the count tells of all of them."""
-    several = [replace(TIES, name=f"{number:03d}") for number in range(SHOWN_MAX)]
+    several = [replace(TIES, name=f"{number:03d}") for number in range(DISPLAYED_MAX)]
     figures, *named = totals_of_agreement(several, by_sql=[], account=PLACE)
-    assert (figures.left, figures.right, len(named)) == (SHOWN_MAX, 0, SHOWN_MAX)
+    assert (figures.left, figures.right, len(named)) == (DISPLAYED_MAX, 0, DISPLAYED_MAX)
 
 
 @pytest.mark.parametrize("way", ["waits", "cannot be verified"])

@@ -23,7 +23,7 @@ from recon.desk.held_keys import public_text
 from recon.gateway_client.interface import Wanted
 from recon.instructions.account import SignerSocket
 from recon.signer.configured import signer_settings
-from recon.signer.server import AskedLog, RateLimiter, SignerApp, listening
+from recon.signer.server import RateLimiter, RequestLog, SignerApp, listening
 from recon.signer.signature_log import SignatureLog
 from recon.signer.signing import Signing
 
@@ -158,7 +158,7 @@ class RunningSigner:
 
     @property
     def socket(self) -> SignerSocket:
-        return SignerSocket(self.folder / "socket", patience_seconds=0.5)
+        return SignerSocket(self.folder / "socket", retry_seconds=0.5)
 
     @property
     def log(self) -> list[dict[str, Any]]:
@@ -205,7 +205,7 @@ def signing_here(folder: Path, *, clock: Callable[[], datetime], **changed: Any)
     settings = signer_settings(write_rules(folder, **changed))
     with (
         closing(SignatureLog(settings.file.signature_log)) as signature_log,
-        closing(AskedLog(settings.file.log)) as log,
+        closing(RequestLog(settings.file.log)) as log,
         closing(listening(settings.file)) as listener,
     ):
         app = SignerApp(

@@ -8,7 +8,7 @@ import pytest
 from recon.model.terms import InstructionKind
 from recon.signer.configured import COUNTS_AS, signer_settings
 from recon.signer.signature_log import SignatureLog
-from recon.signer.signing import Signing, asked_of
+from recon.signer.signing import Signing, signing_request_of
 from tests.recon.signer.conftest import (
     ACCOUNT,
     BY_RULE,
@@ -42,7 +42,7 @@ class Bench:
     def asked(self, items, *, kind="capture", endorsements=()):
         said = grounds(items, endorsements)  # type: ignore[arg-type] # endorsements
         rows = [wire(terms) for terms in items.values()]
-        return self.signing.sign(asked_of(document(kind, rows=rows, said=said)))
+        return self.signing.sign(signing_request_of(document(kind, rows=rows, said=said)))
 
 
 def document(template, *, rows=(), fields=None, said=None):
@@ -164,15 +164,17 @@ def test_what_is_judged_is_what_is_signed(bench, desk):
         document("refund", fields=good, said=said),
         document("capture", rows=[good], fields={"more": "x"}, said=said),
     ):
-        answer = bench.signing.sign(asked_of(document_))
+        answer = bench.signing.sign(signing_request_of(document_))
         assert "are not in the form of this operation" in answer.why_not
     assert (
         "payment_amount is not"
         in bench.signing.sign(
-            asked_of(document("payout", fields=evil | {"request_id": "Q1"}, said=said))
+            signing_request_of(document("payout", fields=evil | {"request_id": "Q1"}, said=said))
         ).why_not
     )
-    assert bench.signing.sign(asked_of(document("payout", fields=good, said=said))).signature
+    assert bench.signing.sign(
+        signing_request_of(document("payout", fields=good, said=said))
+    ).signature
 
 
 def test_an_order_names_one_payment_once(bench, desk):
@@ -182,7 +184,9 @@ def test_an_order_names_one_payment_once(bench, desk):
         terms = seen | {"transaction_id": f"T{number}", "payment_amount": 2500}
         said = grounds({"i-1": terms}, endorsements)
         said["rows"][0]["seen"] = seen
-        answer = bench.signing.sign(asked_of(document("refund", rows=[wire(terms)], said=said)))
+        answer = bench.signing.sign(
+            signing_request_of(document("refund", rows=[wire(terms)], said=said))
+        )
         assert bool(answer.signature) is signed
         assert signed or "signed for another payment" in answer.why_not
 
@@ -194,5 +198,5 @@ def test_only_a_plain_amount_is_one(bench, amount):
     """A minus gives a limit back what was used of it; a gateway may read another sum."""
     terms = capture_terms(1, amount=-50_000 if amount[0] == "-" else 500)
     row = wire(terms, amount=amount)
-    asked = asked_of(document("capture", rows=[row], said=grounds({"c-1": terms})))
+    asked = signing_request_of(document("capture", rows=[row], said=grounds({"c-1": terms})))
     assert "its amount is not the instruction's" in bench.signing.sign(asked).why_not

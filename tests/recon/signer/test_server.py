@@ -19,8 +19,8 @@ from recon.gateway_client import UnsignedError
 from recon.instructions.account import REQUEST_BYTES_MAX, SIGN_PATH
 from recon.model.errors import ConfigurationError, UsageError
 from recon.signer.configured import signer_settings
-from recon.signer.server import AskedLog, RateLimiter, listening, shown
-from recon.signer.signing import asked_of
+from recon.signer.server import RateLimiter, RequestLog, listening, shown
+from recon.signer.signing import signing_request_of
 from tests.recon.signer.conftest import (
     ACCOUNT,
     BY_RULE,
@@ -290,7 +290,7 @@ def test_too_many_questions_wait(short_folder):
         patient = running.socket
         for _ in range(4):
             assert patient.sign(message("retrievalTrans"))
-        hasty = replace(patient, patience_seconds=0)
+        hasty = replace(patient, retry_seconds=0)
         told = [answer_of(hasty) for _ in range(9)]
     assert any("HTTP 429" in one for one in told)
     assert any(line.get("why") == "asked too often" for line in running.log)
@@ -377,10 +377,10 @@ def test_the_log_has_ids_and_amounts_and_nothing_private(tmp_path):
     """Of a payment only that one was asked for; of a row no reason; card numbers are cut."""
     row = {"transaction_id": "T1", "refund_amount": "1.00", "refund_reason": "Ann Quill"}
     document = {"merchant_id": "1", "account_id": "2", "fields": {}, "rows": [row]}
-    refund = asked_of({**document, "template": "refund"})
-    paid = asked_of({**document, "template": "authorise_card", "fields": {"card": CARD}})
-    odd = asked_of({**document, "template": "refund", "rows": [{"order_no": CARD}]})
-    with closing(AskedLog(tmp_path / "log")) as log:
+    refund = signing_request_of({**document, "template": "refund"})
+    paid = signing_request_of({**document, "template": "authorise_card", "fields": {"card": CARD}})
+    odd = signing_request_of({**document, "template": "refund", "rows": [{"order_no": CARD}]})
+    with closing(RequestLog(tmp_path / "log")) as log:
         for asked in (refund, paid, odd):
             log.note("refused", at=datetime(2026, 11, 22, tzinfo=UTC), why="no", **shown(asked))
     text = (tmp_path / "log").read_text()
@@ -397,7 +397,7 @@ def test_the_log_has_ids_and_amounts_and_nothing_private(tmp_path):
 )
 def test_what_is_no_request_is_refused(document):
     with pytest.raises(UsageError, match="not one that a signer understands"):
-        asked_of(document)
+        signing_request_of(document)
 
 
 def test_the_rate_limiter_lets_a_pace_pass():

@@ -25,9 +25,9 @@ from recon.steps.files.file_decisions import dismiss, files_of
 from recon.steps.files.ingest import ingest
 from recon.steps.night import query
 from recon.steps.night import query as asking
+from recon.steps.runtime.gateway_answers import order_numbers
 from recon.steps.runtime.identity import speaker
 from recon.steps.runtime.night_folder import storages_of
-from recon.steps.runtime.shown_answers import order_numbers
 from recon.store.database import outside_heads
 from recon.store.database.history import Head
 from recon.store.database.outside_heads import HeadFile
@@ -333,7 +333,7 @@ def test_a_payment_of_an_instruction_that_has_ended_is_asked_about_again(merchan
     test_a_payment_that_only_an_instruction_file_names_is_asked_for(merchant)
     merchant.wait(hours=24)
     monkeypatch.setattr(query.StoredResult, "orders_left_open", lambda _: ())
-    monkeypatch.setattr(query.ShownAnswers, "failed_keys", lambda _: ())
+    monkeypatch.setattr(query.GatewayAnswers, "failed_keys", lambda _: ())
     merchant.move_money(date="2026-11-21")
     (asked,) = (summary for summary in merchant.told if summary.step == "query")
 

@@ -21,7 +21,7 @@ from recon.steps.files.ingest import ingest
 from recon.steps.money import gate
 from recon.steps.money.gate import gate_of
 from recon.steps.runtime.night_folder import storages_of
-from recon.store.database.record import BEFORE_MONEY, BOUND_TABLES
+from recon.store.database.record import ATTESTED_TABLES, BEFORE_MONEY
 from recon.store.money import case_rows, sending_rows
 from recon.store.money.instruction_rows import find
 from recon.store.nights import runs
@@ -44,7 +44,7 @@ WAITING = {"order_action": "instruction_id = ''"}
 EXEMPT = {
     **{
         (bound.table.name, column): why
-        for bound in BOUND_TABLES
+        for bound in ATTESTED_TABLES
         for column, why in bound.free.items()
     },
     ("instruction", "gateway_request_id"): "bound with payouts, which alone are sent with it",

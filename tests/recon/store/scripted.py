@@ -17,7 +17,7 @@ from recon.gateway_client import (
     ReplyOutcome,
     UnknownOutcomeError,
 )
-from recon.instructions.eligibility import Eligible, ShownPayment
+from recon.instructions.eligibility import Eligible, QueriedPayment
 from recon.instructions.instruction import Instruction
 from recon.instructions.money_requests import GatewayOfMoney
 from recon.instructions.planning import Action, Known, plan
@@ -96,7 +96,8 @@ def eligible_captures(store: Store, run: Run, *, orders: int) -> list[Eligible]:
     )
     return [
         Eligible(
-            item, ShownPayment(f"T-{item.order_no}", GatewayState.AUTHORISED, "2000", "EUR", 9_999)
+            item,
+            QueriedPayment(f"T-{item.order_no}", GatewayState.AUTHORISED, "2000", "EUR", 9_999),
         )
         for item in planned(store, run, *actions)
     ]

@@ -22,19 +22,19 @@ from recon.month.close import NOT_PROVEN
 from recon.month.statement import MonthFigure
 from recon.steps.admin.evidence import CopiedFolder, EvidenceIndex, NightOfEvidence, Span
 from recon.steps.approvals.sign_off import Night
+from recon.steps.compare.listed_breaks import severe_breaks
 from recon.steps.compare.rules_change import Change, ChangedRule
-from recon.steps.compare.shown_breaks import severe_breaks
 from recon.steps.compare.what_if import ComparedAgain, NeverRaised, WhatIf
 from recon.steps.night.monitor import IndexLine
 from recon.store.database.history import Head
 from recon.store.nights.runs import PurgedNight, Run
 from recon.store.nights.sign_off_rows import Signature
+from reports.close_preview import AccountMonth, index_of_months, write_months_index
 from reports.reading import what_if_workbook
 from reports.reading.evidence_workbook import evidence_index
 from reports.reading.index_workbook import write_index
 from reports.reading.signed_copy import PAGES, write_signed_copy
 from reports.reading.what_if_workbook import write_what_if
-from reports.shown_close import AccountMonth, index_of_months, write_months_index
 from reports.workbook import write_workbook
 from reports.workbook_io import returned_differences
 from tests.reports.drawn_sheets import list_on, values_of, words_on
@@ -253,7 +253,7 @@ def test_each_sheet_has_its_rows(tmp_path):
 
 
 def test_more_sets_than_a_sheet_takes_are_told(tmp_path, monkeypatch):
-    monkeypatch.setattr(what_if_workbook, "SETS_SHOWN_MAX", 2)
+    monkeypatch.setattr(what_if_workbook, "SETS_DISPLAYED_MAX", 2)
 
     path = write_what_if(found(*map(change, range(5))), path=tmp_path / "w.xlsx", at=AT)
 

@@ -13,7 +13,7 @@ from recon.model.business_date import BusinessCalendar
 from recon.model.figures import PLAIN_FILES
 from recon.model.resolutions import BreakAnswer, StoredAnswer
 from recon.model.terms import ControlTotal, Verdict
-from recon.steps.compare.shown_breaks import severe_breaks
+from recon.steps.compare.listed_breaks import severe_breaks
 from reports.sheets.breaks_sheet import AREAS
 from reports.sheets.labels import TABLES, proof_label
 from reports.sheets.totals import NOT_VERIFIED

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from recon.model.figures import HandedOut
+from recon.model.figures import UnbookedExport
 from tests.reports.drawn_sheets import content_of, values_of
 
 
@@ -40,7 +40,7 @@ def test_a_journal_that_does_not_balance_is_seen(build):
 
 
 def test_what_is_out_and_not_in_the_books_is_listed(build):
-    out = HandedOut(
+    out = UnbookedExport(
         journal_id="b1-EUR-1",
         break_id="b1",
         order_no="=1+1",
@@ -48,7 +48,7 @@ def test_what_is_out_and_not_in_the_books_is_listed(build):
         currency="EUR",
         amount=-12345,
         run_id="run-7",
-        handed_out_at=datetime(2026, 11, 18, 7, 30, tzinfo=UTC),
+        exported_at=datetime(2026, 11, 18, 7, 30, tzinfo=UTC),
     )
     rows = rows_on(build(handed_out=(out,)), "Journals")
     (listed,) = below(rows, "Handed out, not yet seen in the ledger (1)")

@@ -27,7 +27,7 @@ from recon.files.formats.named_bytes import FileBytes
 from recon.files.formats.raw_table import refuse
 from recon.files.formats.xml_records import FOREIGN, local_name, refuse_unfit_xml
 from recon.matching.frames.bank_sources import DETAILS, REPORT, STATEMENT
-from recon.privacy.shown_text import redacted
+from recon.privacy.displayed_text import redacted
 
 _MESSAGE = re.compile(r"urn:iso:std:iso:20022:tech:xsd:camt\.05([234])\.001\.(0[2-9]|1[0-4])")
 _FORMS = {"3": STATEMENT, "2": REPORT, "4": DETAILS}

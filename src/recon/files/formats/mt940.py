@@ -23,7 +23,7 @@ from recon.files.formats.bank_records import (
 )
 from recon.files.formats.named_bytes import FileBytes
 from recon.files.formats.raw_table import refuse
-from recon.privacy.shown_text import redacted
+from recon.privacy.displayed_text import redacted
 
 LINE_CHARACTERS_MAX = 1_000
 """Maximum length of a line; SWIFT allows 65, but banks write longer ones."""

@@ -10,7 +10,7 @@ from typing import NoReturn
 
 from recon.files.formats.format_limits import FILE_BYTES_MAX
 from recon.model.errors import SourceMissingError, SourceUnreadableError
-from recon.privacy.shown_text import name_problem, shown_name
+from recon.privacy.displayed_text import displayed_name, name_problem
 
 CHANGED = "changed while it was read; wait until it is complete and run again"
 
@@ -75,7 +75,7 @@ def _open(path: Path) -> int:
     try:
         return os.open(path, flags)
     except FileNotFoundError:
-        msg = f"{shown_name(str(path))} does not exist"
+        msg = f"{displayed_name(str(path))} does not exist"
         raise SourceMissingError(msg) from None
     except ValueError as error:
         msg = f"{str(path)!r} is not a file name: {error}"
@@ -91,5 +91,5 @@ def _marks(status: os.stat_result) -> tuple[int, int, int, int]:
 
 
 def _refuse(path: Path, problem: str) -> NoReturn:
-    msg = f"{shown_name(str(path))} {problem}"
+    msg = f"{displayed_name(str(path))} {problem}"
     raise SourceUnreadableError(msg)

@@ -29,7 +29,7 @@ from recon.files.formats.raw_table import (
     refuse_too_many_rows,
     trimmed,
 )
-from recon.privacy.shown_text import redacted
+from recon.privacy.displayed_text import redacted
 
 FIRST_LINE = 2
 """Line number of the first row; line 1 is the header."""

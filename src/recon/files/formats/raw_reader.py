@@ -18,7 +18,7 @@ from recon.files.formats.parquet_file import parquet_table
 from recon.files.formats.raw_table import RawTable, refuse
 from recon.files.formats.xlsx_book import OLE_MAGIC, ZIP_MAGIC, xlsx_table
 from recon.files.formats.xml_records import xml_table
-from recon.privacy.shown_text import BEGINNING, FORMULA
+from recon.privacy.displayed_text import BEGINNING, FORMULA
 
 REPORTED_COLUMNS = ("rejected_line", "rejected_column", "rejected_reason", "rejected_text")
 

@@ -54,7 +54,7 @@ from recon.files.formats.raw_table import (
     refuse,
     refuse_cards_before_header,
 )
-from recon.privacy.shown_text import redacted
+from recon.privacy.displayed_text import redacted
 
 ZIP_MAGIC = b"PK\x03\x04"
 OLE_MAGIC = b"\xd0\xcf\x11\xe0"

@@ -16,7 +16,7 @@ from lxml import etree
 from recon.files.formats.format_limits import CELL_CHARACTERS_MAX, XML_DEPTH_MAX
 from recon.files.formats.named_bytes import FileBytes
 from recon.files.formats.raw_table import RawTable, Record, refuse, table_of
-from recon.privacy.shown_text import redacted
+from recon.privacy.displayed_text import redacted
 
 _ENCODING = re.compile(rb"""\A\s*<\?xml[^>]*?encoding\s*=\s*["']([A-Za-z0-9._-]+)["']""")
 _TYPES = (b"<!DOCTYPE", b"<!ENTITY")

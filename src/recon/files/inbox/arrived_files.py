@@ -15,7 +15,7 @@ from typing import TypeVar
 from recon.config.file_layouts import MENDED_PREFIX, FileLayout, layout_of
 from recon.files.formats.raw_reader import SUFFIXES
 from recon.model.errors import SourceMissingError, SourceUnreadableError
-from recon.privacy.shown_text import shown_name
+from recon.privacy.displayed_text import displayed_name
 
 FILES_MAX = 1_000
 """Maximum number of files in one inbox."""
@@ -65,7 +65,7 @@ def inbox(
     if len(files) > FILES_MAX:
         msg = f"the inbox {folder} holds {len(files)} files; at most {FILES_MAX} are read"
         raise SourceUnreadableError(msg)
-    return Inbox(files, tuple((shown_name(entry.name), why) for entry, why in reasons if why))
+    return Inbox(files, tuple((displayed_name(entry.name), why) for entry, why in reasons if why))
 
 
 def not_taken(path: Path, *, layouts: tuple[FileLayout, ...]) -> str:
@@ -106,7 +106,7 @@ def _unfit(
     if not regular:
         return "not a regular file"
     partner = f"{entry.name}{layout.done_file}"
-    return "" if partner in names else f"{WAITS_FOR} {shown_name(partner)}"
+    return "" if partner in names else f"{WAITS_FOR} {displayed_name(partner)}"
 
 
 LOOKS_MAX = 12

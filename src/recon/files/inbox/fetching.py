@@ -19,7 +19,7 @@ from typing import Protocol
 from recon.config.file_layouts import FileLayout, layout_of
 from recon.files.formats.format_limits import FILE_BYTES_MAX
 from recon.files.inbox.arrived_files import WAITS_FOR, partners_of, still_moving
-from recon.privacy.shown_text import name_problem, redacted
+from recon.privacy.displayed_text import name_problem, redacted
 
 NAMES_MAX = 10_000
 """Maximum number of entries in a remote folder."""

@@ -13,8 +13,8 @@ from recon.files.formats.raw_table import RawTable, refuse
 from recon.files.kinds.instruction_file import PAYOUT_COLUMNS
 from recon.files.typing.text_cells import holds_card_numbers
 from recon.model.errors import OutputError
+from recon.privacy.displayed_text import redacted
 from recon.privacy.own_files import OWNER, make_folder, replace_result
-from recon.privacy.shown_text import redacted
 
 FOLDER_MODE = 0o700
 

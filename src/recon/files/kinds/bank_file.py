@@ -46,7 +46,7 @@ from recon.matching.frames.bank_sources import (
 from recon.model.errors import AmountError
 from recon.model.money import exponent, format_minor_units, parse_minor_units
 from recon.model.terms import SourceFile, SourceKind
-from recon.privacy.shown_text import redacted
+from recon.privacy.displayed_text import redacted
 
 ID_CHARACTERS_MAX = 64
 """Maximum length of statement, account and entry numbers; no bank format has longer ones."""
@@ -163,7 +163,7 @@ class _Statement:
             for balance in (raw.opening, raw.closing)
         )
         self._amounts = [self._signed(entry) for entry in self.entries]
-        turned = self._signs_are_turned(opening, closing)
+        turned = self._signs_are_negated(opening, closing)
         if turned:
             self._note(
                 "its reversed entries are marked as what they reverse; they count the other way "
@@ -257,7 +257,7 @@ class _Statement:
             if entry.booked and not entry.booked_on:
                 self._refuse(f"line {entry.line} is a booked entry without a day of booking")
 
-    def _signs_are_turned(self, opening: int | None, closing: int | None) -> bool:
+    def _signs_are_negated(self, opening: int | None, closing: int | None) -> bool:
         """Return whether the balances prove that reversals carry the mark they reverse."""
         booked, reversals = sum(self._booked_amounts()), 0
         for entry, amount in zip(self.entries, self._amounts, strict=True):

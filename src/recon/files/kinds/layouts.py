@@ -53,11 +53,11 @@ def refuse_wrong_layout(layout: FileLayout, *, schemas: Sequence[TableSchema], w
 
 def _refuse_wrong_cells(layout: FileLayout, *, columns: dict[str, TableColumn], where: str) -> None:
     """Refuse keys that do not fit their column's type, or that these tables cannot use."""
-    for kind, names in layout.turned_rows.items():
+    for kind, names in layout.negated_rows.items():
         of_amounts = all(columns[name].cell is Cell.AMOUNT for name in names if name in columns)
         if kind not in SETTLED_TYPES or not {"gross", *names} <= set(columns) or not of_amounts:
             msg = (
-                f"{where}turned_rows.{kind}: only amounts of settled rows have other signs by type"
+                f"{where}negated_rows.{kind}: only amounts of settled rows have other signs by type"
             )
             raise ConfigurationError(msg)
     amounts = [(key, Cell.AMOUNT) for key in ("debit", "sums", "currencies", "sign", "turned")]

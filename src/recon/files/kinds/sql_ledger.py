@@ -43,7 +43,7 @@ from recon.files.typing.typed_table import proven_table
 from recon.matching.frames.sources import LEDGER_COLUMNS
 from recon.model.errors import ConfigurationError, SourceUnreadableError
 from recon.model.terms import Reject, SourceFile
-from recon.privacy.shown_text import redacted
+from recon.privacy.displayed_text import redacted
 
 CONNECT_SECONDS = 10
 STATEMENT_MILLISECONDS = 600_000

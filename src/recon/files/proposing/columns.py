@@ -31,7 +31,7 @@ from recon.files.typing.text_cells import CellProblems, distinct
 from recon.model.errors import UsageError
 from recon.model.money import is_currency
 from recon.model.terms import SourceKind
-from recon.privacy.shown_text import redacted
+from recon.privacy.displayed_text import redacted
 
 _FIT_SHARE_MIN = 9
 """Tenths of the filled cells that must fit the meaning of a column."""
@@ -314,7 +314,7 @@ def _take_answer(draft: Draft, key: str, text: str) -> None:
             of.setdefault(column, {})[word] = text
         case "sums":
             of[rest] = parts
-        case "turned_rows":
+        case "negated_rows":
             of[rest] = listed(text)
         case _:
             of[rest] = text

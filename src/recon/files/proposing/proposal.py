@@ -47,7 +47,7 @@ from recon.files.typing.table_schema import (
 from recon.model.errors import AmountError, UsageError
 from recon.model.money import format_minor_units, is_currency
 from recon.model.terms import EntryType, SourceKind
-from recon.privacy.shown_text import redacted
+from recon.privacy.displayed_text import redacted
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
 _DIGITS = re.compile(r"[0-9]+(?:[-_.]?[0-9]+)*")
@@ -146,7 +146,7 @@ def _key(text: str) -> str:
 
 _SAMPLED_MAX = 2_000
 """Maximum number of distinct cells that are tried in every way."""
-_MARKS_SHOWN_MAX = 3
+_MARKS_DISPLAYED_MAX = 3
 """Maximum number of currency signs of which a question shows a line."""
 _ZONES = {"utc": "UTC", "gmt": "UTC"}
 _OF_ROW = ("gross", "fee", "net")
@@ -172,7 +172,7 @@ def _decide_keys(draft: Draft) -> None:
     is_unsigned = any(key.startswith("sign.") for key in draft.questions)
     if draft.schema.kind is SourceKind.SETTLEMENT and draft.has_amounts and not is_unsigned:
         _decide_fee(draft)
-        _decide_turned(draft)
+        _decide_negated(draft)
     _decide_captures(draft)
     _decide_times(draft)
     _decide_trailer(draft)
@@ -221,7 +221,7 @@ def _decide_amounts(draft: Draft) -> None:
         given["units"] = "minor"
     given |= draft.answers
     if len(marks) > 1 and "currency_sign" not in draft.answers:
-        shown = sorted(marks.values())[:_MARKS_SHOWN_MAX]
+        shown = sorted(marks.values())[:_MARKS_DISPLAYED_MAX]
         each = ", ".join(f"{text!r} on line {line}" for line, text in shown)
         draft.ask(
             "currency_sign",
@@ -468,8 +468,8 @@ def _decide_fee(draft: Draft) -> None:
     draft.questions.pop("columns.fee", None)
 
 
-def _decide_turned(draft: Draft) -> None:
-    """Decide the keys `turned` and `turned_rows` of a settlement: signs that differ from ours.
+def _decide_negated(draft: Draft) -> None:
+    """Decide the keys `turned` and `negated_rows` of a settlement: signs that differ from ours.
 
     Gross, fee and net prove which of them differ; the sums of batches that end with a payout prove
     which rows are reversed as a whole. What neither proves, and differs from ours, is asked.
@@ -483,13 +483,13 @@ def _decide_turned(draft: Draft) -> None:
     if len(minus) and not has_net:
         ask = f"the fee of the capture on line {minus.iloc[0]} is minus, and no net says why: fee "
         draft.ask("turned", f"{ask}where fees have the opposite of our sign, else nothing")
-    turned = draft.keys.get("turned_rows", {})
+    turned = draft.keys.get("negated_rows", {})
     doubted: dict[str, int] = {}
     for kind in [kind for kind in dict.fromkeys(rows["kind"]) if kind in _WAYS.keys() - turned]:
         # The fewest columns that make the rows add up, preferring the usual direction.
         ways = {}
         for each in _CHOICES if has_net else _CHOICES[:1]:
-            own = _settled(draft, turned_rows={kind: each})
+            own = _settled(draft, negated_rows={kind: each})
             own = own[own["kind"] == kind]
             wrong = own["line"][(own["net"] * _WAYS[kind] < 0).astype(bool)]
             # Refunds and fees are occasionally given back; reserves and payouts often go either
@@ -500,7 +500,7 @@ def _decide_turned(draft: Draft) -> None:
         turned[kind] = max(ways, key=lambda each: ways[each][:2])
         if line := ways[turned[kind]][2]:
             doubted[kind] = line
-    proven = _proven_by_batches(_settled(draft, turned_rows=turned), [*doubted])
+    proven = _proven_by_batches(_settled(draft, negated_rows=turned), [*doubted])
     for kind, line in sorted(doubted.items(), key=lambda each: each[1]):
         # The same rows reversed; a fee that is always 0 keeps its sign.
         has_fee = bool((rows["fee"][rows["kind"] == kind] != 0).any())
@@ -510,15 +510,15 @@ def _decide_turned(draft: Draft) -> None:
             turned[kind] = whole if proven[kind] else turned[kind]
             continue
         draft.ask(
-            f"turned_rows.{kind}",
+            f"negated_rows.{kind}",
             f"the net of the {kind} on line {line} is not {'plus' if _WAYS[kind] > 0 else 'minus'}"
             f", and no batch's sum says why: {','.join(whole)} where such rows have the opposite "
             f"of our signs, {'gross where their fee has not, ' * (len(whole) > 1 and not has_net)}"
             "else nothing",
         )
-    given = {key.removeprefix("turned_rows.") for key in draft.answers}
+    given = {key.removeprefix("negated_rows.") for key in draft.answers}
     turned = {kind: names for kind, names in turned.items() if names or kind in given}
-    draft.keys.update({"turned_rows": turned} if turned else {})
+    draft.keys.update({"negated_rows": turned} if turned else {})
 
 
 def _proven_by_batches(rows: pd.DataFrame, doubted: Sequence[str]) -> dict[str, bool]:

@@ -25,7 +25,7 @@ from recon.files.formats.xlsx_book import sheet_texts
 from recon.files.proposing.vocabulary import NAMES, names_of_column, plain_text
 from recon.files.typing.mapped_columns import equals
 from recon.model.errors import SourceUnreadableError
-from recon.privacy.shown_text import redacted
+from recon.privacy.displayed_text import redacted
 
 SAMPLE_BYTES_MAX = 8 * 1024 * 1024
 """Maximum size of a sample; a layout needs no more."""

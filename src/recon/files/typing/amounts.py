@@ -188,7 +188,7 @@ def amounts_in_standard_form(
     if layout.decimal_sign != ".":
         plain = pc.replace_substring(plain, layout.decimal_sign, ".")
     if layout.minus != "before":
-        why += f", its minus {_MINUS_SHOWN[layout.minus]}"
+        why += f", its minus {_MINUS_DISPLAYED[layout.minus]}"
         plain = pc.replace_substring_regex(plain, _NEGATIVE[layout.minus][1], r"-\1")
         plain = pc.replace_substring_regex(plain, _PLUS, "") if layout.minus == "DR" else plain
     if numbers is not None:
@@ -198,7 +198,7 @@ def amounts_in_standard_form(
     return pc.if_else(wrong, "", plain)
 
 
-_MINUS_SHOWN = {
+_MINUS_DISPLAYED = {
     "behind": "behind it",
     "brackets": "written as brackets",
     "DR": "written as DR behind it, CR for plus",

@@ -20,7 +20,7 @@ from recon.files.typing.text_cells import distinct
 from recon.model.errors import AmountError, SourceMissingError
 from recon.model.money import exponent, format_minor_units
 from recon.model.terms import Reject
-from recon.privacy.shown_text import redacted
+from recon.privacy.displayed_text import redacted
 
 CONTROL_BYTES_MAX = 64 * 1024
 """Maximum size of a file of control totals."""

@@ -58,7 +58,7 @@ from recon.model.money import (
 )
 from recon.model.terms import SourceKind
 
-_WORDS_SHOWN_MAX = 20
+_WORDS_DISPLAYED_MAX = 20
 
 _COMPANION = "\x1f"
 """Separates the parts of a sum until they are displayed."""
@@ -209,7 +209,7 @@ def _worded(cells: pa.Array, *, words: Mapping[str, str], problems: CellProblems
     known = pa.array(["", *words], pa.large_string())
     ours = pa.array(["", *words.values()], pa.large_string())
     positions: Any = pc.index_in(cells, value_set=known)
-    shown = ", ".join(sorted(words)[:_WORDS_SHOWN_MAX])
+    shown = ", ".join(sorted(words)[:_WORDS_DISPLAYED_MAX])
     note_cells(problems, pc.is_null(positions), why=f"is none of {shown}")
     return pc.fill_null(pc.take(ours, positions), "")
 
@@ -260,10 +260,10 @@ def _reckoned(
     if name not in mapped.theirs:
         return read_amounts(cells[name], currencies=codes, signed=minus)
     problems, parts, debit = _of(mapped, name), layout.sums.get(name, ()), layout.debit.get(name)
-    kinds = [kind for kind, turned in layout.turned_rows.items() if name in turned]
-    sign, is_turned = layout.sign.get(name), name in layout.turned
+    kinds = [kind for kind, turned in layout.negated_rows.items() if name in turned]
+    sign, is_negated = layout.sign.get(name), name in layout.turned
     of_ledger = bool(layout.captures) and name in {AMOUNT, STATED}
-    has_way = bool(parts or debit or kinds or sign or is_turned)
+    has_way = bool(parts or debit or kinds or sign or is_negated)
     signed = np.ones_like(minus) if has_way or of_ledger else minus
 
     def read(of: pa.Array, *, their: str) -> tuple[pa.Array, AmountColumn]:
@@ -300,7 +300,7 @@ def _reckoned(
         texts = pc.if_else(pc.equal(texts, ""), others, texts)
     if sign:
         take_signs(amounts, signs=_cells(raw, sign.column), sign=sign, problems=problems)
-    if is_turned:
+    if is_negated:
         amounts.minor_units *= -1
     if kinds:
         amounts.minor_units[is_one_of(cells["entry_type"], kinds)] *= -1

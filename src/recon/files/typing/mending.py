@@ -23,7 +23,7 @@ from recon.files.typing.table_schema import Cell, TableColumn, TableSchema
 from recon.files.typing.text_cells import likely_cards
 from recon.files.typing.typed_table import WHOLE_ROW, TableReading
 from recon.model.money import format_minor_units
-from recon.privacy.shown_text import defused, redacted
+from recon.privacy.displayed_text import defused, redacted
 
 CUT_MARK = "…"
 """Appended to a masked card number: no cell may contain it, so the row is rejected again."""

@@ -103,7 +103,7 @@ OF_OTHERS = frozenset({Grammar.WORDS})
 displayed or stored, if it is stored at all."""
 
 _WHOLE_NUMBER = rf"\A-?[0-9]{{1,{NUMBER_DIGITS_MAX}}}\z"
-_WORDS_SHOWN_MAX = 20
+_WORDS_DISPLAYED_MAX = 20
 
 
 def read_text(cells: pa.Array, *, grammar: Grammar, numbers: pa.Array | None) -> dict[int, str]:
@@ -135,7 +135,7 @@ def is_fit(text: str, *, grammar: Grammar) -> bool:
 
 def read_words(cells: pa.Array, *, words: frozenset[str]) -> dict[int, str]:
     """Return the problems of filled cells that are not one of the terms."""
-    shown = ", ".join(sorted(words)[:_WORDS_SHOWN_MAX])
+    shown = ", ".join(sorted(words)[:_WORDS_DISPLAYED_MAX])
     own = distinct(cells)
     wrong = np.flatnonzero(~is_one_of(own.texts, {"", *words})).tolist()
     return own.by_row(dict.fromkeys(wrong, f"is none of {shown}"))

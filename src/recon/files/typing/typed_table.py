@@ -60,7 +60,7 @@ from recon.model.terms import (
     SourceFile,
     SourceKind,
 )
-from recon.privacy.shown_text import redacted
+from recon.privacy.displayed_text import redacted
 
 WHOLE_ROW = "(row)"
 """Column name in the reject of a row that cannot be split into cells."""

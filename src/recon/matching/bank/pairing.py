@@ -400,7 +400,7 @@ def pair(
     work = _Work(payouts, covers, rules)
     work.by_own_name([one for one in named if len(one.targets) == 1])
     work.by_joint_names([one for one in named if one.targets])
-    work.by_doubtful_names([one for one in named if one.doubtful])
+    work.by_ambiguous_names([one for one in named if one.doubtful])
     free = [one.receipt for one in named if one.unnamed and not one.receipt.provisional]
     work.by_sum_of_a_day(free)
     work.by_amount(free)
@@ -482,7 +482,7 @@ class _Work:
         receipts = [receipt for result in before for receipt in result.receipts]
         return [every[number] for number in sorted(every)], receipts
 
-    def by_doubtful_names(self, named: Sequence[Named]) -> None:
+    def by_ambiguous_names(self, named: Sequence[Named]) -> None:
         """Handle entries that may mean several payouts of one id."""
         groups: dict[frozenset[int], list[Receipt]] = {}
         for one in named:

@@ -262,12 +262,12 @@ def stored_of(
         listed: from notifications read before.
         rules: the known counterparties at each bank.
     """
-    return stored_of_parts(
+    return stored_of_chunks(
         source, parts=lambda: iter([source.entries]), batches=batches, listed=listed, rules=rules
     )
 
 
-def stored_of_parts(
+def stored_of_chunks(
     source: BankSource,
     *,
     parts: Callable[[], Iterator[pd.DataFrame]],

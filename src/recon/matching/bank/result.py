@@ -40,7 +40,7 @@ from recon.matching.sides.settlement_side import BATCH, paid_out, pay_outs
 from recon.model.business_date import day_text
 from recon.model.terms import BreakCode, SetState
 
-SHOWN_ENTRIES_MAX = 3
+DISPLAYED_ENTRIES_MAX = 3
 """Entries of one break that its sentence shows; the others are counted."""
 
 
@@ -58,7 +58,7 @@ def _paid(finding: Finding) -> str:
 
 
 def _came(finding: Finding) -> str:
-    named = [_entry(one) for one in finding.receipts[:SHOWN_ENTRIES_MAX]]
+    named = [_entry(one) for one in finding.receipts[:DISPLAYED_ENTRIES_MAX]]
     more = len(finding.receipts) - len(named)
     return " and ".join([*named, *([f"{more} more entries"] if more > 0 else [])])
 
@@ -144,7 +144,9 @@ def classify_bank(sources: Sources, *, basis: Basis) -> BankResult | None:
         own: replace(one, **dict(zip(names, cells, strict=True)))
         for one, (own, *cells) in zip(findings, found.rows("id", *names), strict=True)
     }
-    mine = [night is None or shown_by(one, rules=rules) == night.account for one in findings]
+    mine = [
+        night is None or reporting_account(one, rules=rules) == night.account for one in findings
+    ]
     found = found.take(np.array(mine, dtype=np.bool_))
     shown = frozenset(found["id"].tolist())
     if night is not None:
@@ -185,7 +187,7 @@ def _known_covers(covers: Mapping[str, Cover], *, night: NightOfBank | None) -> 
     }
 
 
-def shown_by(found: Finding, *, rules: Rules) -> tuple[str, str]:
+def reporting_account(found: Finding, *, rules: Rules) -> tuple[str, str]:
     """Return the account whose run shows a finding: its own, else the first of the bank."""
     if found.payouts:
         return found.payouts[0].merchant_id, found.payouts[0].account_id
@@ -389,7 +391,7 @@ def _explained(result: BankResult) -> Iterator[Row]:
         yield _part(payout.bank, payout.currency, OPENING, payout.paid)
     for own, found in result.ids.items():
         bank = found.payouts[0].bank if found.payouts else found.receipts[0].bank
-        for what, currency, amount in _parts(found, is_shown=own in result.shown):
+        for what, currency, amount in _parts(found, is_reported=own in result.shown):
             if amount:
                 yield _part(bank, currency, what, amount, result_id=own)
 
@@ -399,7 +401,7 @@ def _part(bank: str, currency: str, what: str, amount: int, *, result_id: str = 
     return {**named, "amount": amount}
 
 
-def _parts(found: Finding, *, is_shown: bool) -> Iterator[tuple[str, str, int]]:
+def _parts(found: Finding, *, is_reported: bool) -> Iterator[tuple[str, str, int]]:
     if found.state == SetState.PENDING:
         yield IN_TRANSIT, found.currency, sum(payout.paid for payout in found.payouts)
     yield CHARGES, found.currency, found.charges
@@ -407,5 +409,5 @@ def _parts(found: Finding, *, is_shown: bool) -> Iterator[tuple[str, str, int]]:
     for currency, amount in found.exchanged:
         yield AT_RATE if found.has_rate else EXCHANGED, currency, amount
     yield ALLOWED, found.currency, -found.allowed
-    if not is_shown:
+    if not is_reported:
         yield OTHER_ACCOUNT, found.currency, -found.effect

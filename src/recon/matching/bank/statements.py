@@ -25,7 +25,7 @@ from recon.matching.frames.bank_sources import (
 )
 from recon.model.business_date import BusinessCalendar
 from recon.model.money import format_minor_units
-from recon.privacy.shown_text import redacted
+from recon.privacy.displayed_text import redacted
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,14 +71,14 @@ SORTED_BY = ["merchant_id", "account_id", "order_no", "transaction_id"]
 def classified_rows(
     joined: Joined, *, outcomes: Outcomes, instructed: bool, basis: Basis
 ) -> Arrays:
-    """Return the rows of every set, with state and flags (see shown_rows)."""
-    rows = shown_rows(joined, outcomes=outcomes)
+    """Return the rows of every set, with state and flags (see set_rows)."""
+    rows = set_rows(joined, outcomes=outcomes)
     numbers = rows["set"]
     flags = set_flags(joined.sets, outcomes=outcomes, instructed=instructed, basis=basis)
     return rows.assign(state=outcomes.states()[numbers], flags=flags[numbers])
 
 
-def shown_rows(joined: Joined, *, outcomes: Outcomes) -> Arrays:
+def set_rows(joined: Joined, *, outcomes: Outcomes) -> Arrays:
     """Return the rows of every set (grain: set and currency, the set's own currency first).
 
     Columns: set, own (the set's own currency), and MATCH_COLUMNS without match_id, flags, rule;

@@ -31,7 +31,7 @@ from recon.model.gateway_holds import (
 )
 
 GIVEN_BACK = "returned by the gateway"
-REASONS_SHOWN = 10
+REASONS_DISPLAYED = 10
 """Number of reasons for uncovered fees that the result names; the sheet names all."""
 _ACCOUNT_KEY = ("merchant_id", "account_id", "currency")
 _TEXTS = (
@@ -120,10 +120,10 @@ def _priced(lines: pd.DataFrame, *, agreed: AgreedFees) -> pd.DataFrame:
 def fees_not_covered(reasons: Mapping[str, int]) -> Iterator[str]:
     """Yield the reasons for unknown fees as text, with their counts (see Sources.unpriced)."""
     shown = sorted(reasons.items(), key=lambda entry: (-entry[1], entry[0]))
-    for reason, number in shown[:REASONS_SHOWN]:
+    for reason, number in shown[:REASONS_DISPLAYED]:
         yield f"fee contract: {reason} ({number} settlement line{'s' * (number != 1)})"
-    if len(shown) > REASONS_SHOWN:
-        yield f"fee contract: {len(shown) - REASONS_SHOWN} more reasons, on the sheet Fees"
+    if len(shown) > REASONS_DISPLAYED:
+        yield f"fee contract: {len(shown) - REASONS_DISPLAYED} more reasons, on the sheet Fees"
 
 
 def _cells(line: ContractLine) -> dict[str, str]:

@@ -46,7 +46,7 @@ from recon.matching.frames.versions import NEW
 from recon.matching.sides.ledger_side import GROUPED, booked_forward, entry_versions, is_base_type
 from recon.matching.sides.settlement_side import pay_outs
 from recon.model.business_date import Grace, day_text
-from recon.model.gateway_holds import BEFORE_FIRST, FeesCharged, GatewayHolds, HeldPart, Holding
+from recon.model.gateway_holds import BEFORE_FIRST, FeesCharged, GatewayHolds, HeldBalance, Holding
 from recon.model.terms import EntryType, Flag
 
 LONG_PAST = "1970-01-01"
@@ -54,7 +54,7 @@ ITEM_SOURCES: Mapping[str, str] = {FEES: "fees", RESERVES: "reserves", PAYOUTS: 
 """Kind of a group -> the source that its lines count as, account of its journals, its plural."""
 
 
-_SHOWN = {"rule": "group", "leg": "ledger", "effect_orders": 0}
+_FIXED = {"rule": "group", "leg": "ledger", "effect_orders": 0}
 """`rule` of matches: the group agrees, or was written off."""
 _OF_BOTH: Mapping[str, Clause] = {
     "name": lambda facts: str(facts.name),
@@ -133,7 +133,7 @@ def findings_of_groups(
         basis=basis,
         names=groups["name"].tolist(),
         shown={
-            **_SHOWN,
+            **_FIXED,
             "gateway_amount": np.where(groups["settled_items"] > 0, settled, NO_AMOUNT),
             "ledger_amount": np.where(groups["booked_items"] > 0, booked, NO_AMOUNT),
             "effect": effect,
@@ -246,7 +246,7 @@ def findings_of_held(listed: Iterable[Listed], *, covered: bool, basis: Basis) -
             "unverified": Unverified.BATCH_QUARANTINED * (what == UNSURE),
         },
         shown={
-            **_SHOWN,
+            **_FIXED,
             **{name: [getattr(held, name) for held in rows] for name in ACCOUNT_KEY},
             "key": keys,
             "entry_id": keys,
@@ -459,7 +459,7 @@ def _holdings(held: pd.DataFrame) -> tuple[Holding, ...]:
         known = by_account.get(account_key, Holding(*account_key))
         # Debts have a day too, but the oldest money that somebody waits for is shown.
         day = row["settled_on"] or BEFORE_FIRST
-        piece = HeldPart(int(row["amount"]), day if row["amount"] > 0 else "")
+        piece = HeldBalance(int(row["amount"]), day if row["amount"] > 0 else "")
         if row["what"] == RESERVE:
             by_account[account_key] = replace(known, reserve=known.reserve + piece)
             continue

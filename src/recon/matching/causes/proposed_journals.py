@@ -33,7 +33,7 @@ _OF_LEDGER: Mapping[str, str] = {
 }
 
 
-class BookingPart(NamedTuple):
+class BookingLine(NamedTuple):
     """Amount to be booked for one break, currency and kind of entry, in minor units."""
 
     break_id: str
@@ -43,7 +43,7 @@ class BookingPart(NamedTuple):
     amount: int
 
 
-def parts_of(joined: Joined, *, break_sets: Mapping[int, str]) -> list[BookingPart]:
+def parts_of(joined: Joined, *, break_sets: Mapping[int, str]) -> list[BookingLine]:
     """Return the amounts to be booked, by set, currency and part; never 0.
 
     The parts of a break and currency sum to gateway less ledger. Each part is what the gateway
@@ -59,7 +59,7 @@ def parts_of(joined: Joined, *, break_sets: Mapping[int, str]) -> list[BookingPa
         key = int(number), currency, part
         sums[key] = sums.get(key, 0) + amount
     return [
-        BookingPart(break_sets[number], currency, part, amount)
+        BookingLine(break_sets[number], currency, part, amount)
         for (number, currency, part), amount in sorted(sums.items())
         if amount
     ]
@@ -86,13 +86,13 @@ def _of(items: Arrays, *, wanted: Mapping[int, str]) -> Arrays:
     return items.take(np.isin(items["set"], [*wanted]))
 
 
-def parts_of_found(rows: Arrays) -> Iterator[BookingPart]:
+def booking_lines_of_found(rows: Arrays) -> Iterator[BookingLine]:
     """Yield the amounts to be booked for breaks that are not sets (see result_rows.FOUND)."""
     for own, currency, part, effect, state in rows.rows(
         "id", "currency", "part", "effect", "state"
     ):
         if state == SetState.BREAK and part and effect not in {0, NO_AMOUNT}:
-            yield BookingPart(own, currency, part, effect)
+            yield BookingLine(own, currency, part, effect)
 
 
 BOOKED = frozenset(code for code, row in CODES.items() if row.journal == "ledger")
@@ -106,7 +106,7 @@ def propose(
     breaks: pd.DataFrame,
     *,
     effects: pd.DataFrame,
-    parts: Sequence[BookingPart],
+    parts: Sequence[BookingLine],
     rules: Rules,
     date: str,
     sources: Sources,
@@ -139,7 +139,7 @@ def propose(
 
 def not_in_ledger(effects: pd.DataFrame, *, exported: Sequence[Exported]) -> list[Exported]:
     """Return unbooked exported journals whose break still has a ledger effect in their currency."""
-    shown = shown_in_ledger(effects, exported=exported)
+    shown = booked_since(effects, exported=exported)
     return [journal for journal in exported if not journal.booked and journal not in shown]
 
 
@@ -149,7 +149,7 @@ LACKS = ("ledger", OF_BANK)
 """Legs of effects that booking corrects."""
 
 
-def shown_in_ledger(effects: pd.DataFrame, *, exported: Sequence[Exported]) -> list[Exported]:
+def booked_since(effects: pd.DataFrame, *, exported: Sequence[Exported]) -> list[Exported]:
     """Return unbooked exported journals whose break has no more ledger effect in their currency."""
     legs = effects[effects["leg"].isin(LACKS)]
     open_still = set(zip(legs["break_id"], legs["currency"], strict=True))
@@ -164,7 +164,7 @@ def _bookable(
     breaks: pd.DataFrame,
     *,
     effects: pd.DataFrame,
-    parts: Sequence[BookingPart],
+    parts: Sequence[BookingLine],
     written_off: frozenset[str],
 ) -> Iterator[dict[str, Any]]:
     """Yield the parts of breaks resolved by booking, where they sum to the whole effect."""
@@ -176,7 +176,7 @@ def _bookable(
         and not UNDECIDED & {*cells["flags"].split(";")}
         and cells["break_id"] not in written_off
     }
-    of_pair: dict[tuple[str, str, str], list[BookingPart]] = {}
+    of_pair: dict[tuple[str, str, str], list[BookingLine]] = {}
     for part in parts:
         of_pair.setdefault((part.break_id, part.currency, _leg_of(part)), []).append(part)
     lines = []
@@ -193,7 +193,7 @@ def _bookable(
     )
 
 
-def _leg_of(part: BookingPart) -> str:
+def _leg_of(part: BookingLine) -> str:
     return OF_BANK if part.part == "bank" else "ledger"
 
 

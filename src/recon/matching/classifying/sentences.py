@@ -14,7 +14,7 @@ from recon.model.errors import Defect
 from recon.model.money import Money
 from recon.model.terms import BreakCode
 
-SHOWN_MAX = 4
+DISPLAYED_MAX = 4
 """Maximum number of records named one by one; further ones are only counted."""
 NOTHING = "nothing"
 Clause = Callable[[Any], str]
@@ -116,6 +116,6 @@ def amount_of(name: str, *, currency: str = "currency", unsigned: bool = False) 
 
 def listed(items: Sequence[str]) -> str:
     """Join as `a, b and c`; of many only the first, and the number of the others."""
-    if len(items) > SHOWN_MAX:
-        items = [*items[: SHOWN_MAX - 1], f"{len(items) - SHOWN_MAX + 1} more"]
+    if len(items) > DISPLAYED_MAX:
+        items = [*items[: DISPLAYED_MAX - 1], f"{len(items) - DISPLAYED_MAX + 1} more"]
     return " and ".join(filter(None, [", ".join(items[:-1]), *items[-1:]]))

@@ -239,7 +239,7 @@ def month_sums(volumes: Volumes, *, contract: FeeContract) -> Iterator[dict[str,
             yield {**named, "reached": line.tier_text(tier), **{str(n): c for n, c in row.items()}}
 
 
-NOT_ASKED = -2
+NO_FEE_DUE = -2
 """No fee is charged or expected for the line: a reserve, for example, or a payout row, which has
 the totals of its batch."""
 CREDIT = -3
@@ -328,7 +328,7 @@ def agreed_fees(
         why[unpriced] = np.where(earlier, len(reasons) - 1, len(reasons) - 2)[unpriced]
     free = ~equals(lines["entry_type"], *PRICED) & (fee == 0)
     free |= pay_outs(lines)  # repeats the fee of its batch
-    line[free & (line == NOT_COVERED)] = NOT_ASKED
+    line[free & (line == NOT_COVERED)] = NO_FEE_DUE
     expected, tolerance = _expected(lines, held=line, tiers=tiers, contract=contract)
     gap = np.where(line >= 0, fee - expected, 0)
     gap[np.abs(gap) <= tolerance] = 0

@@ -2,6 +2,6 @@
 SELECT
     'T4' AS id, source || ': in scope = matched + pending + broken + unverified' AS name,
     merchant_id, account_id, currency, 'count' AS measure,
-    sum(items) AS "left", coalesce(sum(items) FILTER (is_shown), 0) AS "right"
+    sum(items) AS "left", coalesce(sum(items) FILTER (is_reported), 0) AS "right"
 FROM placed
 GROUP BY ALL;

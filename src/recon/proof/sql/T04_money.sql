@@ -11,7 +11,7 @@ shown_sums AS (
 sides AS (
     SELECT
         CASE WHEN source IN ('payouts', 'fees', 'reserves') THEN 'gateway' ELSE source END AS side, merchant_id, account_id, currency,
-        net, CASE WHEN state = 'BREAK' AND is_shown THEN net ELSE 0 END AS reported
+        net, CASE WHEN state = 'BREAK' AND is_reported THEN net ELSE 0 END AS reported
     FROM placed WHERE source <> 'settlement'
     UNION ALL SELECT 'orders', merchant_id, account_id, currency, 0, orders FROM shown_sums
     UNION ALL SELECT 'gateway', merchant_id, account_id, currency, 0, gateway FROM shown_sums

@@ -29,7 +29,7 @@ listed AS (
 SELECT reported.*,
     state IN ('PENDING', 'UNVERIFIED') AND (set_kind NOT IN ('order', 'group') OR coalesce(is_listed, false))
     OR state = 'BREAK' AND result_id IN (SELECT break_id FROM 'results/breaks.parquet')
-    OR state = 'MATCHED' AND result_id IN (SELECT match_id FROM 'results/matches.parquet') AS is_shown
+    OR state = 'MATCHED' AND result_id IN (SELECT match_id FROM 'results/matches.parquet') AS is_reported
 FROM reported LEFT JOIN listed USING (state, merchant_id, account_id, set_key);
 
 -- `is_alone`: no row of its order is in `result_items`, so that all of them belong to the exact set.
@@ -387,7 +387,7 @@ SELECT
     j.set_id IS NULL AND e.order_no IS NOT NULL AND c.source NOT IN ('payouts', 'fees', 'reserves')
         AND (c.source <> 'ledger' OR e.entry_id = c.entry_id) AS is_exact,
     CASE WHEN is_exact THEN 'MATCHED' ELSE j.state END AS state,
-    is_exact OR coalesce(j.is_shown, false) AS is_shown,
+    is_exact OR coalesce(j.is_reported, false) AS is_reported,
     -- A row of an exact set agrees with the match: a plain state, its amount, its currency.
     is_exact AND c.is_plain AND c.net > 0 AND c.net = e.amount AND c.currency = e.currency AS is_so,
     count(*) AS items, sum(c.net) AS net

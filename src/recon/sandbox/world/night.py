@@ -283,7 +283,7 @@ GOOD_ROWS_BETWEEN = 2
 """Number of readable rows between two unreadable ones."""
 LEDGER_TABLE = "ledger_entries"
 LEDGER_QUERY = "select * from ledger_entries"
-NOT_SHOWN: Mapping[BreakCode, str] = {
+NOT_DISPLAYED: Mapping[BreakCode, str] = {
     BreakCode(code): why for why, codes in STORIES["not_shown"].items() for code in codes
 }
 """Codes that a sample run cannot show, and why."""
@@ -772,7 +772,7 @@ def answer_key(night: SampleNight) -> dict[str, Any]:
         "unverified": [_who(each) | {"reason": each.finding} for each in found[Reason]],
         "matched_with_flag": [_who(each) | {"flag": each.finding} for each in found[Flag]],
         "pending": [_who(each) for each in waiting],
-        "not_shown": {code.value: why for code, why in NOT_SHOWN.items()},
+        "not_shown": {code.value: why for code, why in NOT_DISPLAYED.items()},
         "payments_left_out": night.left_out,
         "rejected_rows": [
             {"file": name, "line": lines[bad.cells], "column": bad.column, "kind": bad.kind}

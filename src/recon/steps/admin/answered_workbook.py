@@ -20,11 +20,11 @@ from recon.steps.runtime.environment import Environment
 from recon.steps.runtime.night_folder import StoredResult
 from recon.store.nights import runs
 
-BREAKS_SHOWN_MAX = 3
+BREAKS_DISPLAYED_MAX = 3
 
 
 @dataclass(frozen=True, slots=True)
-class WantedAnswer:
+class AnswerToEnter:
     """The owner and the comment to enter, and for which breaks."""
 
     owner: str
@@ -35,7 +35,7 @@ class WantedAnswer:
 
 def answered_workbook(
     run_id: str,
-    wanted: WantedAnswer,
+    wanted: AnswerToEnter,
     *,
     path: Path | None,
     environment: Environment,
@@ -57,7 +57,7 @@ def answered_workbook(
     figures = figures_of(run, result=result, environment=environment)
     known = {str(break_id) for break_id in result.breaks["break_id"]}
     if strange := [each for each in wanted.break_ids if each not in known]:
-        shown = ", ".join(strange[:BREAKS_SHOWN_MAX])
+        shown = ", ".join(strange[:BREAKS_DISPLAYED_MAX])
         msg = f"{shown} is no open break of {run.business_date}; nothing was written"
         raise UsageError(msg)
     left = not_looked_after(result.breaks, saved=figures.answers)
@@ -83,7 +83,7 @@ def _answer(known: StoredAnswer | None, given: BreakAnswer) -> StoredAnswer:
     return replace(known, answer=replace(known.answer, owner=given.owner, comment=given.comment))
 
 
-def _refuse_wrong(wanted: WantedAnswer) -> None:
+def _refuse_wrong(wanted: AnswerToEnter) -> None:
     for name, text, longest in (
         ("owner", wanted.owner, OWNER_CHARACTERS_MAX),
         ("comment", wanted.comment, COMMENT_CHARACTERS_MAX),

@@ -63,7 +63,7 @@ from recon.store.database.engine import Store
 from recon.store.database.migrate import check_revision
 from recon.store.money import sending_rows
 from recon.store.nights import notification_rows, order_rows, runs
-from recon.store.nights.answer_parts import SeenCode, codes_seen
+from recon.store.nights.answer_parts import CodeCount, code_counts
 from recon.workers.dask_workers import DaskWorkers
 
 NEEDED_VARIABLES = ("RECON_DATABASE_URL", "RECON_GATEWAY_BASE_URL", "RECON_CONFIG_DIR")
@@ -247,14 +247,14 @@ def _codes(environment: Environment, _: str) -> str:
     return f"not mapped: {named}; `recon gateway doctor` prints the lines for rules.toml"
 
 
-def unmapped_codes(store: Store, *, rules: Rules, account: tuple[str, str]) -> list[SeenCode]:
+def unmapped_codes(store: Store, *, rules: Rules, account: tuple[str, str]) -> list[CodeCount]:
     """Return the codes of an account's stored answers that rules.toml does not have.
 
     Raises:
         StoreError: the database cannot be read.
     """
     with store.reading() as connection:
-        seen = codes_seen(connection, account)
+        seen = code_counts(connection, account)
     unknown = {
         "payment_status": lambda code: rules.state_of(code) is GatewayState.UNMAPPED,
         "query_result": lambda code: rules.answer_of(code) is KeyAnswer.UNMAPPED,

@@ -16,7 +16,7 @@ from typing import Any
 
 from recon import __version__
 from recon.archive.facts_files import whole_facts
-from recon.archive.step_folder import MANIFEST, Sealed, SeenFile, look_through
+from recon.archive.step_folder import MANIFEST, FolderFile, Sealed, look_through
 from recon.archive.storage import reachable
 from recon.model.durable import flush_folder
 from recon.model.errors import (
@@ -402,7 +402,7 @@ def _copied_facts(
             into.write(facts.rows.path, content)
 
 
-def _copied(files: Iterable[SeenFile], *, into: EvidenceFolder) -> Iterator[str]:
+def _copied(files: Iterable[FolderFile], *, into: EvidenceFolder) -> Iterator[str]:
     """Copy every file that exists; yield what is wrong with them."""
     try:
         for file in files:

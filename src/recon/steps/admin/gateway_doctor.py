@@ -40,11 +40,11 @@ from recon.privacy.foreign_text import redacted
 from recon.steps.admin.doctor import ALL_MAPPED, PROBE_ORDER, Check, checked, unmapped_codes
 from recon.store.database.engine import open_store
 from recon.store.database.migrate import check_revision
-from recon.store.nights.answer_parts import SeenCode
+from recon.store.nights.answer_parts import CodeCount
 
 NOBODYS_SIGNATURE = "0" * 64
 """A value that no signature rule yields, for a request that must be refused."""
-SHOWN_FIELDS = ("order_no", "currency", "amount", "payment_status", "query_result")
+DISPLAYED_FIELDS = ("order_no", "currency", "amount", "payment_status", "query_result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ async def probe(
     status = envelope.return_status
     meanings = account.interface.status_map.query_return_status
     dated, rows = raw.dated, reply.get(described.rows_field)
-    asked_for = (
+    named_payments = (
         row
         for row in (rows if isinstance(rows, list) else ())
         if isinstance(row, dict) and text_of(row.get("order_no")) in order_nos
@@ -139,8 +139,8 @@ async def probe(
         f"{envelope.code_and_text or 'no text'}",
         envelope.signature,
         tuple(
-            {name: redacted(text_of(row.get(name)) or "") for name in SHOWN_FIELDS}
-            for row in asked_for
+            {name: redacted(text_of(row.get(name)) or "") for name in DISPLAYED_FIELDS}
+            for row in named_payments
         ),
         envelope.code,
         None if dated is None else (dated - raw.received_at).total_seconds(),
@@ -323,7 +323,7 @@ def _codes(settings: Settings, *, account: tuple[str, str]) -> str:
     raise ReconError(msg)
 
 
-def _toml_of_codes(unmapped: list[SeenCode]) -> str:
+def _toml_of_codes(unmapped: list[CodeCount]) -> str:
     """Return the lines to paste into rules.toml, with the values a person can choose from."""
     meanings = {
         "payment_status": "pending | in_review | authorised | paid | partially_refunded | "
@@ -513,14 +513,14 @@ def _refunds(account: GatewayAccount, rows: list[Mapping[str, str]]) -> Iterator
             yield Check("refunds", ok=True, sentence="the query shows that orders are refunded")
         return
     sentence = f"orders that you know to be refunded are shown otherwise: {_listed(hidden)} (A-06)"
-    can_be_seen = any(rules.shows(state) for state in SHOW_REFUNDS)
-    if can_be_seen:
+    is_visible = any(rules.shows(state) for state in SHOW_REFUNDS)
+    if is_visible:
         sentence += (
             "; a refund that it confirmed would become a break, because rules.toml says that "
             "refunds can be seen. Only when the gateway confirms that its query never shows them: "
             f"then {HIDDEN_MEANS}; put into rules.toml:\n[gateway]\nshows_refunds = false"
         )
-    yield Check("refunds", ok=not can_be_seen, sentence=sentence)
+    yield Check("refunds", ok=not is_visible, sentence=sentence)
 
 
 def _declared_hidden(shown: list[Mapping[str, str]]) -> Check:

@@ -304,7 +304,7 @@ class _Nights:
                 storage.remove(name)
                 environment.crash_point("removed a file of a night")
         with environment.store.writing() as connection:
-            runs.note_gone(connection, run.run_id, at=environment.clock())
+            runs.note_folder_purged(connection, run.run_id, at=environment.clock())
         return size
 
     def _refuse_open(self, connection: Connection, run: Run) -> None:

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from recon.archive.step_folder import (
     MANIFEST,
+    FolderFile,
     Sealed,
-    SeenFile,
     find_sealed,
     look_through,
     sealed_step,
@@ -56,7 +56,7 @@ from recon.steps.runtime.night_folder import (
 )
 from recon.store import Connection
 from recon.store.database import history
-from recon.store.database.record import BOUND_TABLES, PROBLEMS_MAX, RUN, changed, changed_in
+from recon.store.database.record import ATTESTED_TABLES, PROBLEMS_MAX, RUN, changed, changed_in
 from recon.store.money import case_rows
 from recon.store.money.endorsement_rows import Endorsed, start_problem
 from recon.store.nights import facts_rows, order_rows, runs, sign_off_rows
@@ -85,7 +85,7 @@ class Verification:
     """Workbooks changed only by people's answers: reported, not failures."""
 
 
-CELLS_SHOWN_MAX = 20
+CELLS_DISPLAYED_MAX = 20
 """How many cells of one workbook are named; the others are counted."""
 
 
@@ -123,7 +123,7 @@ def verify(
         finished = runs.finished(connection)
         problems = [
             *filter(None, (broken, *cut)),
-            *changed_in(connection, BOUND_TABLES),
+            *changed_in(connection, ATTESTED_TABLES),
             *order_rows.all_changed_actions(connection),
             *facts_rows.changed(connection),
             *runs.changed_rules(connection),
@@ -228,7 +228,7 @@ def _delivered(
         night, cells = None, []
     if night is None or cells:
         wrong = f"run {run.run_id}: {path} is not the workbook that was written that night"
-        return [wrong, *cells[:CELLS_SHOWN_MAX], *problems], []
+        return [wrong, *cells[:CELLS_DISPLAYED_MAX], *problems], []
     note = (
         f"run {run.run_id}: {path} was saved with answers, and says the same otherwise: bring "
         f"them in (`recon import-resolutions {path} --as NAME`)"
@@ -266,9 +266,9 @@ def _one_workbook(
     if not cells:
         return f"{compared}: they say the same", [*reading.companions(workbook)]
     differ = f"{workbook} does not say what run {run_id} wrote: {len(cells):,} differences"
-    more = len(cells) - CELLS_SHOWN_MAX
+    more = len(cells) - CELLS_DISPLAYED_MAX
     rest = [f"… and {more} more"] if more > 0 else []
-    return compared, [differ, *cells[:CELLS_SHOWN_MAX], *rest, *reading.companions(workbook)]
+    return compared, [differ, *cells[:CELLS_DISPLAYED_MAX], *rest, *reading.companions(workbook)]
 
 
 def _night_of(environment: Environment, run: Run) -> NightFigures | Path | None:
@@ -330,7 +330,7 @@ UNREAD = "nothing of it could be looked at"
 class NightFile(NamedTuple):
     """A file of a night's folder."""
 
-    seen: SeenFile
+    seen: FolderFile
     stays: bool
     """Whether it stays when its night is purged."""
 
@@ -359,7 +359,7 @@ def night_files(
             except ArchiveBrokenError as error:
                 # It exists in a version that cannot be read here; a deep check reports that.
                 is_broken = True
-                yield from [NightFile(SeenFile(name, None, str(error)), stays=True)] * is_deep
+                yield from [NightFile(FolderFile(name, None, str(error)), stays=True)] * is_deep
                 continue
             if sealed is None:
                 fault = (
@@ -367,7 +367,7 @@ def night_files(
                     "the history keeps: the folder was moved, changed, swapped or restored from an "
                     "older copy; put it back from a backup of the archive"
                 )
-                yield NightFile(SeenFile(name, None, fault), stays=True)
+                yield NightFile(FolderFile(name, None, fault), stays=True)
             else:
                 steps[sealed.folder] = sealed
         if not is_deep:

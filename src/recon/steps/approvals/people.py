@@ -26,11 +26,11 @@ from recon.model.nights import Account, Mode
 from recon.model.terms import InstructionKind, InstructionState
 from recon.steps.approvals.verdicts import messages_reported
 from recon.steps.runtime.environment import Environment
+from recon.steps.runtime.gateway_answers import GatewayAnswers
 from recon.steps.runtime.identity import every_waiting, waiting_on
 from recon.steps.runtime.night_end import end_of, not_verified
 from recon.steps.runtime.night_folder import StoredResult
 from recon.steps.runtime.predecessor import held_nights
-from recon.steps.runtime.shown_answers import ShownAnswers
 from recon.store import Connection
 from recon.store.database.bulk_rows import rows_of
 from recon.store.database.history import append
@@ -48,7 +48,7 @@ WITHDRAWABLE = frozenset({InstructionState.PLANNED, InstructionState.APPROVED})
 ATTENTION_MAX = 10_000
 """Maximum rows of the list; more than that have one cause and are not separate tasks."""
 
-LINES_SHOWN_MAX = 20
+LINES_DISPLAYED_MAX = 20
 """Entries shown on a terminal or a page; the workbook has them all."""
 _STATE_LABELS = {
     InstructionState.IN_FLIGHT: "in flight",
@@ -153,14 +153,14 @@ def attention_lines(waiting: Sequence[Attention], *, now: datetime) -> Iterator[
 
     Consecutive entries with the same next step are listed below one line with that step.
     """
-    for next_step, alike in groupby(waiting[:LINES_SHOWN_MAX], key=attrgetter("next_step")):
+    for next_step, alike in groupby(waiting[:LINES_DISPLAYED_MAX], key=attrgetter("next_step")):
         entries = [_line_of(entry, now=now) for entry in alike]
         if len(entries) == 1:
             yield False, f"{entries[0]}. {next_step}"
         else:
             yield False, f"Each of these {len(entries)}: {next_step}"
             yield from ((True, entry) for entry in entries)
-    if (left := len(waiting) - LINES_SHOWN_MAX) > 0:
+    if (left := len(waiting) - LINES_DISPLAYED_MAX) > 0:
         yield False, f"and {left} more; `recon status --json` has all of them"
 
 
@@ -178,7 +178,7 @@ def _context(
 ) -> _Context:
     may_have_moved = [item for item in items if item.state not in WITHDRAWABLE]
     captures = [item.order_no for item in items if item.kind is InstructionKind.CAPTURE]
-    dated = ShownAnswers(connection, run, environment).authorised_at(captures)
+    dated = GatewayAnswers(connection, run, environment).authorised_at(captures)
     valid = timedelta(days=environment.settings.rules.authorisation.valid_days)
     verdicts: dict[str, list[Endorsement]] = {}
     for verdict in every_waiting(connection, Kind.DECISION, environment=environment):

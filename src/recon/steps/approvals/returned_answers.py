@@ -34,7 +34,7 @@ from recon.model.resolutions import (
 )
 from recon.model.terms import BreakCode
 from recon.privacy.card_numbers import holds_card
-from recon.privacy.shown_text import redacted
+from recon.privacy.displayed_text import redacted
 from recon.steps.runtime.environment import Environment
 from recon.steps.runtime.identity import Person
 from recon.steps.runtime.night_folder import StoredResult
@@ -47,7 +47,7 @@ from recon.store.people import resolution_rows
 from recon.store.people.decision_rows import money_stated
 from recon.store.people.resolution_rows import NewAnswer
 
-KEYS_SHOWN_MAX = 3
+KEYS_DISPLAYED_MAX = 3
 LISTED = ("row", "order", "at risk", "what is wrong", "resolution", "owner", "comment")
 FACTS = {
     "code": "Code",
@@ -229,10 +229,10 @@ def _refuse_other_rows(returned: Returned, *, night: _Night, form: Form) -> None
     if returned.facts.get("keys_sha256", "") != form.keys_digest(sorted(night.breaks)):
         _refuse(returned, "its list of breaks is not the one that the run wrote")
     if foreign:
-        which = ", ".join(foreign[:KEYS_SHOWN_MAX])
+        which = ", ".join(foreign[:KEYS_DISPLAYED_MAX])
         _refuse(returned, f"it has rows that the run did not write, or wrote once ({which})")
     if lost:
-        _refuse(returned, f"rows are missing ({', '.join(lost[:KEYS_SHOWN_MAX])})")
+        _refuse(returned, f"rows are missing ({', '.join(lost[:KEYS_DISPLAYED_MAX])})")
 
 
 def _refuse(returned: Returned, what: str) -> None:

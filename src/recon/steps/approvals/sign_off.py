@@ -130,7 +130,7 @@ def write_signature(
 
 NIGHTS_MAX = 400
 """The maximum range of one list: a year and some days."""
-BREAKS_SHOWN_MAX = 3
+BREAKS_DISPLAYED_MAX = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -483,7 +483,7 @@ def _refuse_night(
     answers = {key: saved for key, saved in every.items() if key in severities}
     alone = [] if breaks is None else not_looked_after(breaks, saved=answers)
     if alone:
-        shown = ", ".join(subject_of(row) for row in alone[:BREAKS_SHOWN_MAX])
+        shown = ", ".join(subject_of(row) for row in alone[:BREAKS_DISPLAYED_MAX])
         severe, _ = lacking(severities, answers)
         msg = (
             f"{len(alone)} of {severe} high and critical breaks have no owner or no comment "

@@ -41,7 +41,7 @@ from recon.store.people import decision_rows, resolution_rows
 from recon.store.people.decision_rows import money_stated
 from recon.store.schema import APPLIED
 
-MESSAGES_SHOWN_MAX = 3
+MESSAGES_DISPLAYED_MAX = 3
 """How many of the newest messages about one instruction are shown."""
 DIGEST_CHARACTERS = 12
 """The characters of a message's digest by which a decision names it."""
@@ -116,8 +116,8 @@ def _of(item: Instruction, *, messages: Collection[GatewayMessage]) -> list[Gate
 
 
 def _sentence(messages: list[GatewayMessage]) -> str:
-    shown = "; ".join(_described(message) for message in messages[-MESSAGES_SHOWN_MAX:])
-    more = len(messages) - MESSAGES_SHOWN_MAX
+    shown = "; ".join(_described(message) for message in messages[-MESSAGES_DISPLAYED_MAX:])
+    more = len(messages) - MESSAGES_DISPLAYED_MAX
     rest = f"; and {more} earlier" if more > 0 else ""
     return (
         f"Notified by the gateway: {shown}{rest}. Its signature covers ids alone: look it up, "

@@ -57,7 +57,7 @@ from recon.model.terms import (
     SourceFile,
     SourceKind,
 )
-from recon.privacy.shown_text import redacted
+from recon.privacy.displayed_text import redacted
 from recon.steps.compare.result_files import (
     SUMMARY,
 )

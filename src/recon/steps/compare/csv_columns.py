@@ -24,10 +24,10 @@ def csv_of(frame: pd.DataFrame, *, columns: Sequence[str]) -> str:
     Raises:
         Defect: an amount that is not 0 has no currency.
     """
-    return b"".join(csv_parts(frame, columns=columns)).decode()
+    return b"".join(csv_chunks(frame, columns=columns)).decode()
 
 
-def csv_parts(
+def csv_chunks(
     frame: pd.DataFrame, *, columns: Sequence[str], amounts: Collection[str] = AMOUNT_COLUMNS
 ) -> Iterator[bytes]:
     """The same CSV in UTF-8, a block of rows at a time: a large file is never whole in memory.

@@ -28,13 +28,13 @@ from recon.model.terms import (
     DOUBTFUL_STATES,
     InstructionKind,
 )
-from recon.privacy.shown_text import redacted
+from recon.privacy.displayed_text import redacted
 from recon.proof.night_tables import PREVIOUS, previous_of_tables
 from recon.steps.compare.siblings import siblings_of
 from recon.steps.runtime.environment import Environment
+from recon.steps.runtime.gateway_answers import GatewayAnswers
 from recon.steps.runtime.night_folder import COMPARED, StoredLedger, sealed_night
 from recon.steps.runtime.predecessor import previous_night
-from recon.steps.runtime.shown_answers import ShownAnswers
 from recon.steps.runtime.window import ledger_start
 from recon.store import Connection
 from recon.store.money import instruction_rows
@@ -96,7 +96,7 @@ def vanished_entries(
     rows = pd.concat([nothing.assign(booked_at=pd.Series(dtype=INSTANT)), *gone], ignore_index=True)
     is_recent = rows["booked_at"].ge(ledger_start(run, rules=rules))
     if not is_recent.all():
-        asked = ShownAnswers(connection, run, environment).asked_keys().to_pylist()
+        asked = GatewayAnswers(connection, run, environment).queried_keys().to_pylist()
         rows = rows[is_recent | is_among(rows["order_no"], asked)]
     # Where two entries with one id differ, neither counts.
     every = rows[[*VANISHED_COLUMNS]].drop_duplicates()
@@ -155,7 +155,7 @@ def instructions_of(
     """
     doubtful = instruction_rows.find(connection, run, state=DOUBTFUL_STATES)
     captures = [item for item in doubtful if item.kind is InstructionKind.CAPTURE]
-    taken = ShownAnswers(connection, run, environment).first_taken(
+    taken = GatewayAnswers(connection, run, environment).first_taken(
         {item.transaction_id for item in captures}
     )
     shown = {
@@ -233,7 +233,7 @@ def previous_of(
             ),
             as_of=before.as_of,
             previous=previous_of_tables({name: night.table(name) for name in PREVIOUS}),
-            chargebacks=ShownAnswers(connection, run, environment).chargeback_keys(
+            chargebacks=GatewayAnswers(connection, run, environment).chargeback_keys(
                 rules, until=answer_parts.newest(connection)
             ),
         )

@@ -65,8 +65,8 @@ from recon.model.terms import (
     Clock,
     SourceKind,
 )
+from recon.privacy.displayed_text import redacted
 from recon.privacy.own_files import folder_for_now
-from recon.privacy.shown_text import redacted
 from recon.proof.ledger_bridge import REPEATS, REPLACED, LedgerSteps, bridge_of, ledger_steps
 from recon.proof.night_tables import (
     absent_of,
@@ -85,6 +85,7 @@ from recon.steps.compare.carried_files import (
     with_carried_bank,
     with_unread,
 )
+from recon.steps.compare.listed_breaks import severe_breaks
 from recon.steps.compare.result_files import (
     FEE_CLAIMS,
     SUMMARY,
@@ -103,11 +104,10 @@ from recon.steps.compare.sheets_proven import (
     proven_by_sheets,
     rules_document,
 )
-from recon.steps.compare.shown_breaks import severe_breaks
 from recon.steps.compare.stored_sources import sources_of_night
 from recon.steps.files.bank_files import BankFiles, read_bank_files
 from recon.steps.files.incomplete import NO_LEDGER, why_incomplete
-from recon.steps.files.newest_export import Export, is_newer, parts_of_name
+from recon.steps.files.newest_export import Export, is_newer, name_key
 from recon.steps.runtime.night_folder import INPUTS, PROOF, RESULTS, SealedNight
 from recon.store.nights import facts_rows
 from recon.store.nights.facts_rows import StorageOf, StoredFacts, Written
@@ -503,7 +503,7 @@ def _current_orders(
     """
     newest: dict[str, Export] = {}
     named = zip(tables, layouts, strict=True)
-    in_order = sorted(named, key=lambda each: parts_of_name(each[0].facts.source_file.name))
+    in_order = sorted(named, key=lambda each: name_key(each[0].facts.source_file.name))
     with _facts((table for table, _ in in_order), schema=ORDER_FACTS, day=day) as (every, storages):
         files: list[StoredFacts] = []
         for written in every:

@@ -19,7 +19,7 @@ from recon.matching.frames.sources import LEDGER_COLUMNS, Previous, Sources, fra
 from recon.matching.sides.gateway_side import shown
 from recon.matching.sides.ledger_side import left_behind
 from recon.matching.sides.orders_side import expected
-from recon.model.errors import ConfigurationError, InputsGoneError, UsageError
+from recon.model.errors import ConfigurationError, InputsMissingError, UsageError
 from recon.model.money import format_minor_units
 from recon.model.terms import KeyAnswer
 from recon.proof.engine import reconcile as compare
@@ -27,8 +27,8 @@ from recon.proof.proven import proven
 from recon.steps.compare.result_files import output_folder, result_files, write_files
 from recon.steps.compare.stored_sources import stored_sources
 from recon.steps.runtime.environment import Environment
+from recon.steps.runtime.gateway_answers import GatewayAnswers
 from recon.steps.runtime.night_folder import StoredLedger, storages_of
-from recon.steps.runtime.shown_answers import ShownAnswers
 from recon.steps.runtime.window import BEFORE_ALL
 from recon.store import Connection
 from recon.store.nights import input_rows, runs
@@ -66,7 +66,7 @@ def rebuild_night(name: str, *, out: Path | None, environment: Environment) -> R
 
     Raises:
         UsageError: there is no such finished night.
-        InputsGoneError: an input of the night is not stored any more.
+        InputsMissingError: an input of the night is not stored any more.
         ArchiveError: its folder cannot be reached, or differs from what was sealed.
         OutputError: the folder cannot be written.
     """
@@ -94,7 +94,7 @@ def rebuilt(run: Run, *, environment: Environment) -> Rebuilt:
     """Compare the night of a run again, from its sealed inputs.
 
     Raises:
-        InputsGoneError: the night did not seal its inputs, or its rules are not stored any more.
+        InputsMissingError: the night did not seal its inputs, or its rules are not stored any more.
         ArchiveError: its folder cannot be reached, or differs from what was sealed.
     """
     inputs, rules, digest_then = stored_inputs(run, environment=environment)
@@ -107,13 +107,13 @@ def compared_then(run: Run, *, environment: Environment) -> tuple[Sources, Previ
     """The sources that a run compared and what it carried forward, as it sealed them.
 
     Raises:
-        InputsGoneError: it sealed neither.
+        InputsMissingError: it sealed neither.
         ArchiveError: its folder cannot be reached, or differs from what was sealed.
     """
     with environment.store.reading() as connection:
         stored = stored_sources(connection, run, environment=environment)
     if stored is None:
-        raise InputsGoneError(NOT_STORED.format(run.run_id))
+        raise InputsMissingError(NOT_STORED.format(run.run_id))
     return stored
 
 
@@ -144,22 +144,22 @@ def stored_inputs(run: Run, *, environment: Environment) -> tuple[StoredInputs, 
     """The record of what a run read, its rules, and the digest of its result at that time.
 
     Raises:
-        InputsGoneError: the run did not store its inputs, or this version cannot read its rules.
+        InputsMissingError: the run did not store its inputs, or this version cannot read its rules.
         StoreError: the stored rules were changed other than by this program.
     """
     with environment.store.reading() as connection:
         inputs = input_rows.load(connection, run.run_id)
         if inputs is None:
-            raise InputsGoneError(NOT_STORED.format(run.run_id))
+            raise InputsMissingError(NOT_STORED.format(run.run_id))
         digest_then = runs.digests_of(connection, run.run_id)["result_digest"]
         try:
             rules = runs.load(connection, inputs.rules_digest)
         except ConfigurationError as error:
             msg = f"run {run.run_id} cannot be rebuilt by this version of recon: {error}"
-            raise InputsGoneError(msg) from error
+            raise InputsMissingError(msg) from error
     if rules is None:
         msg = f"the rules of run {run.run_id} are not stored any more: it cannot be rebuilt"
-        raise InputsGoneError(msg)
+        raise InputsMissingError(msg)
     return inputs, rules, digest_then
 
 
@@ -196,7 +196,7 @@ def opening_of(name: str, *, environment: Environment) -> Opening:
 
     Raises:
         UsageError: there is no such finished night.
-        InputsGoneError: an input of the night is not stored any more.
+        InputsMissingError: an input of the night is not stored any more.
         ArchiveError: its folder cannot be reached, or differs from what was sealed.
     """
     with environment.store.reading() as connection:
@@ -206,7 +206,7 @@ def opening_of(name: str, *, environment: Environment) -> Opening:
     rules, ours = environment.settings.rules, partial(_ours, run=run)
     with environment.store.reading() as connection:
         orders = StoredOrders(connection, run, storages_of(environment), inputs.last_file)
-        answers = ShownAnswers(connection, run, environment).gateway_frame()
+        answers = GatewayAnswers(connection, run, environment).gateway_frame()
         ledger = StoredLedger(connection, run, environment)
         none = [frame_of((), columns=LEDGER_COLUMNS)]
         has_ledger = ledger.source is not None and used.ledger is not None

@@ -5,7 +5,7 @@ from itertools import chain
 
 from recon.archive.step_folder import Sealed, rows_of
 from recon.matching.breaks.result import Reconciliation
-from recon.matching.causes.proposed_journals import shown_in_ledger
+from recon.matching.causes.proposed_journals import booked_since
 from recon.matching.frames.sources import AgreedWriteOffs, Exported, Sources
 from recon.model.nights import StepSummary
 from recon.model.step_progress import WorkProgress
@@ -28,9 +28,9 @@ from recon.steps.files.incomplete import (
 )
 from recon.steps.files.lost_facts import reading_lost_facts
 from recon.steps.runtime.environment import Environment
+from recon.steps.runtime.gateway_answers import GatewayAnswers
 from recon.steps.runtime.night_end import not_verified
 from recon.steps.runtime.night_folder import RESULTS, before, bind, write
-from recon.steps.runtime.shown_answers import ShownAnswers
 from recon.store import Connection
 from recon.store.database import history
 from recon.store.database.record import SUMMARY
@@ -169,7 +169,7 @@ def _lacking(
     if NO_ANSWER not in lacking:
         return lacking
     with environment.store.reading() as connection:
-        _, causes = ShownAnswers(connection, run, environment).failures()
+        _, causes = GatewayAnswers(connection, run, environment).failures()
     caused = " ".join([NO_ANSWER, *(f"({cause})" for cause in causes[:1])])
     return tuple(caused if sentence == NO_ANSWER else sentence for sentence in lacking)
 
@@ -178,7 +178,7 @@ def _save(connection: Connection, run: Run, compared: _Compared) -> history.Even
     """Save the result, with what an INCOMPLETE one lacks; return the event for the history."""
     result = compared.result
     summary = results.save(connection, run.run_id, result=result)
-    shown = shown_in_ledger(result.effects, exported=compared.exported)
+    shown = booked_since(result.effects, exported=compared.exported)
     journal_rows.note_booked(connection, run, shown=shown)
     lacking = compared.lacking if result.verdict is Verdict.INCOMPLETE else ()
     values = {

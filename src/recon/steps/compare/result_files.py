@@ -36,13 +36,13 @@ from recon.model.gateway_holds import (
     ChargedFees,
     FeesCharged,
     GatewayHolds,
-    HeldPart,
+    HeldBalance,
     Holding,
 )
 from recon.model.money import format_minor_units
 from recon.model.terms import ControlTotal, Reject, SourceFile
 from recon.privacy.own_files import for_group, make_folder
-from recon.steps.compare.csv_columns import csv_of, csv_parts, plain_text
+from recon.steps.compare.csv_columns import csv_chunks, csv_of, plain_text
 
 BREAKS = "breaks.csv"
 BREAKS_CSV = tuple(name for name in BREAK_COLUMNS if name != "about")
@@ -73,11 +73,11 @@ def result_files(
 def row_files(result: Reconciliation, *, rejects: Sequence[Reject]) -> dict[str, Content]:
     """Name -> content of every CSV file of a reconciliation."""
     return {
-        BREAKS: csv_parts(result.breaks, columns=BREAKS_CSV),
-        "effects.csv": csv_parts(result.effects, columns=EFFECT_COLUMNS),
-        MATCHES: csv_parts(result.matches, columns=MATCH_COLUMNS),
-        PENDING: csv_parts(result.pending, columns=PENDING_COLUMNS),
-        UNVERIFIED: csv_parts(result.unverified, columns=UNVERIFIED_COLUMNS),
+        BREAKS: csv_chunks(result.breaks, columns=BREAKS_CSV),
+        "effects.csv": csv_chunks(result.effects, columns=EFFECT_COLUMNS),
+        MATCHES: csv_chunks(result.matches, columns=MATCH_COLUMNS),
+        PENDING: csv_chunks(result.pending, columns=PENDING_COLUMNS),
+        UNVERIFIED: csv_chunks(result.unverified, columns=UNVERIFIED_COLUMNS),
         "rejects.csv": _rejects_csv(rejects),
         JOURNALS: journals_csv(result.journals),
     }
@@ -225,7 +225,7 @@ def _holds_shown(holds: GatewayHolds | None) -> dict[str, Any]:
         cells: dict[str, Any] = {name: getattr(row, name) for name in _PLACE}
         for name in names:
             held = getattr(row, name)
-            is_part = isinstance(held, HeldPart)
+            is_part = isinstance(held, HeldBalance)
             amount = _money(held.amount if is_part else held, currency=row.currency)
             cells[name] = {"amount": amount, "oldest": held.since} if is_part else amount
         return cells
@@ -288,7 +288,7 @@ def claims_csv(fees: ChargedFees) -> Content:
         text = "\x1f".join((*names, str(seen[names])))
         ids.append(hashlib.sha256(text.encode()).hexdigest()[:_DIGITS])
     own = pd.Series(ids, index=claims.index, dtype="str")
-    return csv_parts(claims.assign(claim_id=own), columns=CLAIM_COLUMNS, amounts=_AMOUNTS)
+    return csv_chunks(claims.assign(claim_id=own), columns=CLAIM_COLUMNS, amounts=_AMOUNTS)
 
 
 def write_claims(fees: ChargedFees | None, *, folder: Path, name: str) -> Path | None:

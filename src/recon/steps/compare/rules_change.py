@@ -172,9 +172,9 @@ def _number(value: Any) -> int | None:
     return None if pd.isna(value) else int(value)
 
 
-RULES_SHOWN = 4
+RULES_DISPLAYED = 4
 """Number of rules named on page one; `recon breaks --against NIGHT` names all of them."""
-KINDS_SHOWN = 3
+KINDS_DISPLAYED = 3
 NOTHING = "not set"
 OTHER_TABLE = (
     "Its table of codes is the one of another version of this program: what that moved is not "
@@ -251,7 +251,7 @@ def moved_since_signed(
     changes = changed_rules(then, rules)
     as_before = compare(sources, rules=then, as_of=run.as_of, previous=previous)
     moved, _ = changed_sets(as_before, result)
-    named = listed([str(change) for change in changes], most=RULES_SHOWN)
+    named = listed([str(change) for change in changes], most=RULES_DISPLAYED)
     return (
         f"Rules changed since the last signed night ({signed.business_date}): {named}.",
         (
@@ -293,7 +293,7 @@ def reported_of(moved: tuple[Change, ...]) -> str:
     shown = [f"{count} {kind}" for kind, count in kinds.most_common()]
     worth = f" with {', '.join(sums)}" if sums else ""
     items = "1 item" if len(moved) == 1 else f"{len(moved)} items"
-    return f"The change of the rules moved {items}{worth}: {listed(shown, most=KINDS_SHOWN)}."
+    return f"The change of the rules moved {items}{worth}: {listed(shown, most=KINDS_DISPLAYED)}."
 
 
 def listed(texts: list[str], *, most: int) -> str:

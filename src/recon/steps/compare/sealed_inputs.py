@@ -31,6 +31,7 @@ from recon.steps.compare.inputs import frozen_inputs, instructions_of, previous_
 from recon.steps.compare.selection import RunReading, Selected, selected_inputs
 from recon.steps.compare.stored_sources import small_of_night
 from recon.steps.runtime.environment import Environment
+from recon.steps.runtime.gateway_answers import ANSWER_COLUMNS, GatewayAnswers, as_compared
 from recon.steps.runtime.night_folder import (
     COMPARED,
     INPUTS,
@@ -40,15 +41,14 @@ from recon.steps.runtime.night_folder import (
     answer_steps,
     before,
     bind,
-    bound_step,
     links,
     newest,
+    recorded_step,
     sealed_night,
     storage_of,
     storages_of,
     write,
 )
-from recon.steps.runtime.shown_answers import ANSWER_COLUMNS, ShownAnswers, as_compared
 from recon.steps.runtime.window import in_question
 from recon.store import Connection
 from recon.store.money import sending_rows
@@ -144,16 +144,16 @@ def write_compared(run: Run, *, environment: Environment) -> ComparedNight:
         facts_rows.refuse_changed(connection)
         night = sealed_night(connection, run, environment=environment)
         inputs = input_rows.load(connection, run.run_id)
-        bound_links = links(connection, run.run_id)
+        recorded_links = links(connection, run.run_id)
     if inputs is None:
         seal_inputs(run, environment=environment)
         return write_compared(run, environment=environment)
     storage = storage_of(run, environment=environment)
-    sealed_before = [link for link in bound_links if link.step == INPUTS]
-    chosen = bound_step(storage, sealed_before[-1], doing=NOT_COMPARED).manifest.about
+    sealed_before = [link for link in recorded_links if link.step == INPUTS]
+    chosen = recorded_step(storage, sealed_before[-1], doing=NOT_COMPARED).manifest.about
     _refuse_other_rules(chosen, rules=environment.settings.rules)
-    came_before = {LEDGER_STEP, INPUTS, *answer_steps(night.steps)}
-    steps = {step: sealed for step, sealed in night.steps.items() if step in came_before}
+    arrived_before = {LEDGER_STEP, INPUTS, *answer_steps(night.steps)}
+    steps = {step: sealed for step, sealed in night.steps.items() if step in arrived_before}
     night, rules = replace(night, steps=steps), environment.settings.rules
     small, _ = small_of_night(night)
     previous = previous_of(run, inputs=inputs, rules=rules, environment=environment)
@@ -170,7 +170,7 @@ def write_compared(run: Run, *, environment: Environment) -> ComparedNight:
         account=run.account,
         carried=carried,
     )
-    bound = newest(bound_links)
+    bound = newest(recorded_links)
     with environment.store.reading() as connection:
         changed = _changed(connection, run, night=night, inputs=inputs, environment=environment)
     changed |= {name: tables[name] for name in PREVIOUS}
@@ -217,10 +217,10 @@ def _changed(
 
     Answers stay as columns: frames would hold each text of a large night twice more.
     """
-    universe, shown = night.table("universe"), ShownAnswers(connection, run, environment)
+    universe, shown = night.table("universe"), GatewayAnswers(connection, run, environment)
     is_own = pc.equal(universe["account_id"].cast(pa.string()), run.account_id)
     own, others = universe["order_no"].filter(is_own), universe.filter(pc.invert(is_own))
-    newest_answers, asked = shown.newest(ANSWER_COLUMNS.names), shown.asked_keys()
+    newest_answers, asked = shown.newest(ANSWER_COLUMNS.names), shown.queried_keys()
     if len(asked) > len(own):
         # Orders of the opening balance are not compared.
         left = asked.filter(pc.invert(pc.is_in(asked, value_set=own)))

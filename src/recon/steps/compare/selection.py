@@ -59,12 +59,12 @@ from recon.steps.files.arrived_rows import (
 from recon.steps.files.incomplete import WHOLE_FILE
 from recon.steps.files.store_ledger import unread_files
 from recon.steps.runtime.environment import Environment
+from recon.steps.runtime.gateway_answers import GatewayAnswers
 from recon.steps.runtime.night_folder import (
     LEDGER,
     StoredLedger,
     storages_of,
 )
-from recon.steps.runtime.shown_answers import ShownAnswers
 from recon.steps.runtime.window import (
     NOTHING_BEFORE,
     PAYMENTS,
@@ -87,7 +87,7 @@ from recon.store.nights.input_rows import Inputs
 from recon.store.nights.runs import Run
 from recon.store.nights.settlement_rows import (
     NO_ROWS,
-    AskedFor,
+    NamedPayments,
     NightLines,
     Settlements,
     frame_of_lines,
@@ -145,8 +145,8 @@ class RunReading:
         return self.environment.settings.rules
 
     @property
-    def _answered(self) -> ShownAnswers:
-        return ShownAnswers(self.connection, self.run, self.environment)
+    def _answered(self) -> GatewayAnswers:
+        return GatewayAnswers(self.connection, self.run, self.environment)
 
     @property
     def _stored(self) -> StoredOrders:
@@ -160,10 +160,10 @@ class RunReading:
 
     def asked(self) -> pa.Array:
         """Order numbers that the gateway was queried for, sorted."""
-        keys = self._answered.asked_keys()
+        keys = self._answered.queried_keys()
         return keys.take(pc.sort_indices(keys))
 
-    def lines(self, *, asked: AskedFor, before: BeforeOpening) -> SelectedLines | None:
+    def lines(self, *, asked: NamedPayments, before: BeforeOpening) -> SelectedLines | None:
         """Settlement lines; None where no files are declared, or none has reported the account."""
         if not self.inputs.settlement:
             return None
@@ -185,12 +185,12 @@ class RunReading:
         paid = before.lines(frame_of_lines(lines.table(entry_types=[PAY_OUT])))
         return SelectedLines(paid, days, volumes, lines, before)
 
-    def asked_for(self, asked: pa.Array) -> AskedFor:
+    def named_payments(self, asked: pa.Array) -> NamedPayments:
         """Orders and payments whose settlement lines count one by one, where there may be any."""
         if not self.inputs.settlement:
-            return AskedFor.of()
+            return NamedPayments.of()
         table = self._answered.newest(["transaction_id"])
-        return AskedFor(asked, pc.unique(table["transaction_id"]))
+        return NamedPayments(asked, pc.unique(table["transaction_id"]))
 
     def own_orders(self, asked: pa.Array, *, columns: Sequence[str] = ()) -> pa.Table:
         """Orders of the window, and older ones that this night queried."""
@@ -474,7 +474,7 @@ def selected_inputs(run: Run, *, inputs: Inputs, environment: Environment) -> Se
             asked=text_column(asked.cast(pa.large_string())),
         )
         before = read.before_opening(own_numbers, joined=joined, moves=moves)
-        settled = read.lines(asked=read.asked_for(asked), before=before)
+        settled = read.lines(asked=read.named_payments(asked), before=before)
         small, entries = read.small(asked, moves=moves, settled=settled, before=before)
     give_back()
     return Selected(read, small, asked, joined, entries, before, settled)

@@ -19,14 +19,14 @@ from recon.matching.frames.sources import GATEWAY_COLUMNS, ORDER_COLUMNS, frame_
 from recon.model.errors import ConfigurationError
 from recon.model.terms import KeyAnswer
 from recon.steps.runtime.environment import Environment, seconds_left
-from recon.steps.runtime.night_folder import storages_of
-from recon.steps.runtime.shown_answers import (
-    ShownAnswers,
+from recon.steps.runtime.gateway_answers import (
+    GatewayAnswers,
     order_numbers,
     reply_rows,
     save,
     this_moment,
 )
+from recon.steps.runtime.night_folder import storages_of
 from recon.steps.runtime.window import window_start
 from recon.store.nights.answer_parts import sibling_phase
 from recon.store.nights.runs import Run
@@ -57,7 +57,7 @@ def ask_siblings(run: Run, *, environment: Environment) -> int:
     with environment.store.reading() as connection:
         ordered = StoredOrders(connection, run, storages_of(environment))
         orders = order_numbers(ordered.numbers(spans=[(since, None)]))
-        answered = ShownAnswers(connection, run, environment).rows(columns=["answer"])
+        answered = GatewayAnswers(connection, run, environment).rows(columns=["answer"])
     # Our own orders without a payment, and payments without an order of ours.
     answer = answered["answer"].cast(pa.string())
     is_ordered = pc.is_in(answered["order_no"], value_set=orders)
@@ -79,7 +79,7 @@ def ask_siblings(run: Run, *, environment: Environment) -> int:
                     randomness=environment.randomness,
                     pace=pace_of(
                         environment.settings.gateway,
-                        patience_max=PERSON_WAITS_SECONDS,
+                        retry_max=PERSON_WAITS_SECONDS,
                         ends_in_seconds=seconds_left(run, environment=environment),
                     ),
                 )
@@ -113,7 +113,7 @@ def of_siblings(
 ) -> OfSiblings:
     """Rows in other accounts for keys that here only orders (`unpaid`) or only payments have."""
     with environment.store.reading() as connection:
-        frame = ShownAnswers(connection, run, environment).sibling_frame()
+        frame = GatewayAnswers(connection, run, environment).sibling_frame()
         known = StoredOrders(connection, run, storages_of(environment), last_file)
         orders = known.of_keys(siblings, order_nos=sorted({*unpaid, *unordered}))
     paid_there = frame["answer"] == KeyAnswer.FOUND.value

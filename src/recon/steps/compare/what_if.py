@@ -16,7 +16,7 @@ from recon.matching.breaks.movements import left_open
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.codes import with_table
 from recon.matching.frames.sources import KEY_COLUMNS, Previous, frame_of
-from recon.model.errors import InputsGoneError, UsageError
+from recon.model.errors import InputsMissingError, UsageError
 from recon.model.money import format_minor_units
 from recon.model.nights import Mode, NightRequest
 from recon.model.terms import DIGITS_READ, SEVERE, Verdict
@@ -103,7 +103,7 @@ def _by_rules(
     try:
         _, then, _ = stored_inputs(first, environment=environment)
         now = rebuilt(second, environment=environment)
-    except InputsGoneError as error:
+    except InputsMissingError as error:
         return (), f"What the change of the rules moved is not known: {error}."
     as_before = compare(now.sources, rules=then, as_of=second.as_of, previous=now.previous)
     moved, _ = changed_sets(as_before, now.result)
@@ -218,7 +218,7 @@ def what_if(
 
     Raises:
         UsageError: there are no days or too many, or no night of them is finished.
-        InputsGoneError: a night did not seal what it compared.
+        InputsMissingError: a night did not seal what it compared.
         ArchiveError: a night's folder cannot be reached, or differs from what was sealed.
     """
     rules = with_table(rules)
@@ -342,7 +342,7 @@ def _classified(
         then = StoredResult(connection, run.run_id, environment).whole()
         stop = runs.stop_of(connection, run.run_id)
     if then is None:
-        raise InputsGoneError(NOT_STORED.format(run.run_id))
+        raise InputsMissingError(NOT_STORED.format(run.run_id))
     if before is not None and before.run.run_id == inputs.previous_run_id:
         previous = before.carried(previous)
     result = proven(

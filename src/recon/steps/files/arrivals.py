@@ -33,7 +33,7 @@ from recon.files.inbox.fetching import RemoteFolder, fetch
 from recon.files.kinds.archive import is_stored, save
 from recon.model.errors import SourceMissingError, SourceUnreadableError
 from recon.model.terms import Reject, SourceFile, SourceKind
-from recon.privacy.shown_text import shown_name
+from recon.privacy.displayed_text import displayed_name
 from recon.steps.files.file_decisions import dismissed, guarded
 from recon.steps.files.incomplete import ABSENT, WHOLE_FILE, absent_sha256, unread
 from recon.steps.runtime.environment import Environment
@@ -131,7 +131,7 @@ class DeclaredInbox(Generic[Content]):
             SourceUnreadableError: its content does not fit its name, or it is still being written.
         """
         if problem := self.growing.get(path, ""):
-            refuse(shown_name(path.name), problem)
+            refuse(displayed_name(path.name), problem)
         sha256 = sha256_of(path)
         is_known, taken = self.known(path, sha256=sha256)
         if is_known:
@@ -159,7 +159,7 @@ class DeclaredInbox(Generic[Content]):
         """Archive a file before any of it is stored; returns why it was not archived, or ""."""
         archive = self.account.archive
         why = archive and save(path, sha256=source.sha256, private=private, archive=archive)
-        return f"{shown_name(path.name)}: {why}" if why else ""
+        return f"{displayed_name(path.name)}: {why}" if why else ""
 
     def is_noted(self, connection: Connection, source: SourceFile) -> bool:
         """Whether the rejected row for this unreadable file is already noted."""
@@ -172,7 +172,7 @@ class DeclaredInbox(Generic[Content]):
 
     def name_of(self, path: Path) -> str:
         """The name of a file in the database."""
-        return f"{self.prefix}{shown_name(path.name)}"
+        return f"{self.prefix}{displayed_name(path.name)}"
 
     def layout_of(self, path: Path) -> FileLayout:
         """The layout of a file."""
@@ -204,7 +204,7 @@ class DeclaredInbox(Generic[Content]):
             except SourceUnreadableError as error:
                 problem = error
                 self._note_unreadable(path, problem=str(error))
-            yield shown_name(path.name), taken, problem
+            yield displayed_name(path.name), taken, problem
 
     def sentence(self) -> str:
         """Sentences on files that were fetched, wait, or did not come; "" without any."""

@@ -21,9 +21,9 @@ USUAL_FILES_MAX = 10
 """Number of earlier files of a sender from which its usual size is taken."""
 USUAL_FILES_MIN = 3
 """With fewer earlier files the usual size is not known."""
-UNJUDGED_SHOWN_MAX = 3
+UNJUDGED_DISPLAYED_MAX = 3
 """Senders that a sentence names."""
-UNDECLARED_SHOWN_MAX = 3
+UNDECLARED_DISPLAYED_MAX = 3
 SHORT_SHARE = 0.5
 """A file with fewer rows than this share of the usual number is reported."""
 _DIGITS = re.compile(r"[0-9]+")
@@ -45,7 +45,7 @@ def _unjudged(files: Sequence[SourceFile], *, earlier: Sequence[tuple[str, int]]
     few = {sender: nights for sender, nights in sorted(known.items()) if nights < USUAL_FILES_MIN}
     if not few:
         return []
-    named = [f"{sender} has {nights}" for sender, nights in [*few.items()][:UNJUDGED_SHOWN_MAX]]
+    named = [f"{sender} has {nights}" for sender, nights in [*few.items()][:UNJUDGED_DISPLAYED_MAX]]
     more = [f"{len(few) - len(named)} more"] if len(few) > len(named) else []
     sentence = (
         f"whether an order file was cut short: that takes {USUAL_FILES_MIN} earlier nights with "
@@ -151,7 +151,7 @@ def files_reported(
     files, earlier = _without_an_end(run, until=until, environment=environment)
     sentences = [*_short(files, earlier=earlier)]
     if undeclared:
-        named = ", ".join(undeclared[:UNDECLARED_SHOWN_MAX])
+        named = ", ".join(undeclared[:UNDECLARED_DISPLAYED_MAX])
         sentence = (
             f"Order rows name accounts that nobody declared ({named}): no night compares them. "
             "Declare them in merchants.toml, or have the file corrected."

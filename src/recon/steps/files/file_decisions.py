@@ -17,7 +17,7 @@ from recon.desk.held_keys import HeldKeys
 from recon.files.formats.named_bytes import sha256_of
 from recon.model.errors import ReaderBrokenError, SourceUnreadableError, UsageError
 from recon.model.terms import SourceFile, SourceKind
-from recon.privacy.shown_text import shown_name
+from recon.privacy.displayed_text import displayed_name
 from recon.steps.files.incomplete import WHOLE_FILE, absent_sha256, unread
 from recon.steps.runtime.environment import Environment
 from recon.steps.runtime.identity import Person
@@ -164,7 +164,7 @@ def guarded(path: Path, *, run: Run, environment: Environment, sha256: str = "")
         SourceUnreadableError: it was set aside before, or is now, as it crashed its reader.
     """
     sha256 = sha256 or sha256_of(path)
-    shown = shown_name(path.name)
+    shown = displayed_name(path.name)
     name = (run.merchant_id, run.account_id, shown)
 
     def note(event: str, **more: object) -> None:

@@ -35,14 +35,14 @@ from recon.files.reader import (
     settlement_file,
 )
 from recon.instructions.sealing import Seal
-from recon.matching.bank.receipts import lists_of_ours, stored_of_parts
+from recon.matching.bank.receipts import lists_of_ours, stored_of_chunks
 from recon.matching.frames.bank_sources import DETAILS, BankSource, no_entries
 from recon.model.business_date import BusinessCalendar
 from recon.model.errors import SourceMissingError, SourceUnreadableError
 from recon.model.nights import Account, StepSummary
 from recon.model.step_progress import WorkProgress
 from recon.model.terms import SourceFile, SourceKind
-from recon.privacy.shown_text import shown_name
+from recon.privacy.displayed_text import displayed_name
 from recon.steps.files.arrivals import DeclaredInbox, Sleep, unreadable_identity
 from recon.steps.files.arrived_rows import short_files_reported
 from recon.steps.files.file_decisions import dismissed, known_file
@@ -93,7 +93,7 @@ def ingest(run_id: str, *, environment: Environment, sleep: Sleep = time.sleep) 
             figures["known_files"] += name not in orders.later
             continue
         if order_rows.is_copy(source):
-            copies.append(f"{shown_name(source.name)} ({source.rows_read} rows)")
+            copies.append(f"{displayed_name(source.name)} ({source.rows_read} rows)")
         counted = {"files": 1, "rows": source.rows_accepted, "rejected": source.rows_rejected}
         figures |= {name: figures[name] + more for name, more in counted.items()}
     figures["refused"] = len(refused)
@@ -152,7 +152,7 @@ class OrderInbox(DeclaredInbox[SourceFile | None]):
 
     def take(self, path: Path) -> SourceFile | None:
         """Store one file; None for the version that a person dismissed, which is not opened."""
-        shown = shown_name(path.name)
+        shown = displayed_name(path.name)
         with self.environment.store.reading() as connection:
             identity = dismissed(connection, self.run, name=shown, environment=self.environment)
         if identity and identity == unreadable_identity(path, name=shown):
@@ -168,7 +168,7 @@ class OrderInbox(DeclaredInbox[SourceFile | None]):
         layout = self.layout_of(path)
         with order_file(path, rules=rules, layout=layout, keep=archive is not None) as read:
             if why := left_for_later(read, run=self.run, environment=self.environment):
-                self.later[shown_name(path.name)] = why
+                self.later[displayed_name(path.name)] = why
                 return None
             self._archive(path, read.facts.source_file, why=read.facts.private)
             return self._save(read)
@@ -270,7 +270,7 @@ class OrderInbox(DeclaredInbox[SourceFile | None]):
                 rejects=read.facts.rejects,
                 at=self.environment.clock(),
             )
-        name = shown_name(source.name)
+        name = displayed_name(source.name)
         self.against += [f"{name} line {line}: {why}" for line, why in found.items()]
         return source
 
@@ -305,7 +305,9 @@ class OrderInbox(DeclaredInbox[SourceFile | None]):
 def _counted(read: OrderRead) -> Iterator[pd.DataFrame]:
     """The rows of a file, with progress reported as they are stored."""
     source = read.facts.source_file
-    progress = WorkProgress(f"rows of {shown_name(source.name)} stored", of=source.rows_accepted)
+    progress = WorkProgress(
+        f"rows of {displayed_name(source.name)} stored", of=source.rows_accepted
+    )
     for orders, _ in read.parts():
         yield orders
         progress.advance(len(orders))
@@ -511,7 +513,7 @@ class BankInbox(DeclaredInbox[str | None]):
                 lists = [at for at, form in enumerate(forms) if form == DETAILS]
                 of_lists = known.entries["statement"].isin(lists)
                 known = replace(known, entries=known.entries[of_lists])
-            stored = stored_of_parts(
+            stored = stored_of_chunks(
                 BankSource(no_entries(), facts.statements, notes=facts.notes),
                 parts=read.parts,
                 batches=batches,

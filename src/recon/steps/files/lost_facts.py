@@ -34,7 +34,7 @@ from recon.store.nights import facts_rows, runs
 from recon.store.nights.facts_rows import UNREAD, StoredFacts, problems_of
 from recon.store.nights.settlement_rows import NAME_PREFIX
 
-SHOWN_MAX = 5
+DISPLAYED_MAX = 5
 """Lost files that the doctor names one by one."""
 Done = TypeVar("Done")
 
@@ -101,8 +101,10 @@ def check_facts(account: Account, *, environment: Environment) -> str:
             if not _is_there(stored, storage=storage)
         ]
     if lost:
-        more = f"; and {len(lost) - SHOWN_MAX} more (`recon verify`)" * (len(lost) > SHOWN_MAX)
-        raise ReconError("; ".join(lost[:SHOWN_MAX]) + more)
+        more = f"; and {len(lost) - DISPLAYED_MAX} more (`recon verify`)" * (
+            len(lost) > DISPLAYED_MAX
+        )
+        raise ReconError("; ".join(lost[:DISPLAYED_MAX]) + more)
     return f"{len(files)} files of rows are there (`recon verify` reads them)"
 
 

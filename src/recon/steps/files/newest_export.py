@@ -32,12 +32,12 @@ def is_newer(one: Export, *, than: Export) -> bool:
     >>> is_newer(Export("01-12-2026.csv", orders), than=Export("30-11-2026.csv", orders))
     False
     """
-    by_name = parts_of_name(one.name) >= parts_of_name(than.name)
+    by_name = name_key(one.name) >= name_key(than.name)
     by_reach = bool(one.reach and than.reach and one.reach >= than.reach)
     is_later = one.night is not None and than.night is not None and one.night > than.night
     return by_name or by_reach if is_later else by_name and by_reach
 
 
-def parts_of_name(name: str) -> list[tuple[int, str]]:
+def name_key(name: str) -> list[tuple[int, str]]:
     """A name, its numbers as numbers: `export-9` comes before `export-10`."""
     return [(int(part) if part.isdecimal() else -1, part) for part in re.split(r"([0-9]+)", name)]

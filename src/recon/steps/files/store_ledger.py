@@ -13,7 +13,7 @@ from recon.files.kinds.sql_ledger import read_ledger
 from recon.files.reader import ledger_file
 from recon.model.errors import SourceMissingError, SourceUnreadableError
 from recon.model.terms import Reject, SourceFile, SourceKind
-from recon.proof.night_tables import table_of, table_of_parts
+from recon.proof.night_tables import table_of, table_of_frames
 from recon.steps.files.arrivals import still_written
 from recon.steps.files.file_decisions import guarded
 from recon.steps.files.incomplete import WHOLE_FILE, absent_sha256, unread
@@ -95,7 +95,7 @@ def _read(
         ledger_file(source, rules=rules, keep=archive is not None) as read,
     ):
         facts, private = read.facts, ""
-        entries = table_of_parts(read.parts(), name=LEDGER)
+        entries = table_of_frames(read.parts(), name=LEDGER)
     if archive is not None:
         sha256 = facts.source_file.sha256
         private = save(source.path, sha256=sha256, private=facts.private, archive=archive)

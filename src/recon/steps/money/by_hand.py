@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from recon.config.approvers import person_key
 from recon.files.typing.table_schema import Grammar
 from recon.files.typing.text_cells import is_fit
-from recon.instructions.eligibility import Baseline, Eligible, ShownPayment
+from recon.instructions.eligibility import Baseline, Eligible, QueriedPayment
 from recon.instructions.instruction import Instruction
 from recon.instructions.planning import HOLD_CHARACTERS, Action, Plan, plan
 from recon.instructions.queries import ask
@@ -27,7 +27,7 @@ from recon.privacy.own_files import make_folder
 from recon.steps.money.gate import Gate, restored_since, sending_stopped
 from recon.steps.money.settle import WITHDRAW_IT, MoneyOfRun
 from recon.steps.runtime.environment import Environment
-from recon.steps.runtime.shown_answers import note_asked, reply_rows, save, seal, this_moment
+from recon.steps.runtime.gateway_answers import note_queried, reply_rows, save, seal, this_moment
 from recon.store.database.night_lock import account_lock
 from recon.store.money import instruction_rows
 from recon.store.nights import runs
@@ -214,7 +214,7 @@ def _ask(
             randomness=environment.randomness,
         )
     )
-    note_asked(run, phase=BASELINE, keys=[order_no], environment=environment)
+    note_queried(run, phase=BASELINE, keys=[order_no], environment=environment)
     save(run, reply_rows(run, replies, asked=asked), environment=environment)
     seal(run, environment=environment)
     with environment.store.reading() as connection:
@@ -230,10 +230,10 @@ def _ask(
     return Baseline(answer, payments.get(order_no, ()))
 
 
-def _payment(request: HandRequest, *, baseline: Baseline) -> ShownPayment:
+def _payment(request: HandRequest, *, baseline: Baseline) -> QueriedPayment:
     """Return the payment requested; the person must name it if the order has several."""
     wanted = request.transaction_id
-    fitting: Sequence[ShownPayment] = [
+    fitting: Sequence[QueriedPayment] = [
         payment for payment in baseline.payments if wanted in {"", payment.transaction_id}
     ]
     if len({payment.transaction_id for payment in fitting}) == 1:
@@ -249,7 +249,7 @@ def _payment(request: HandRequest, *, baseline: Baseline) -> ShownPayment:
 def _planned(
     request: HandRequest,
     *,
-    payment: ShownPayment,
+    payment: QueriedPayment,
     run: Run,
     money: MoneyOfRun,
     environment: Environment,

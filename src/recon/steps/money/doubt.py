@@ -18,10 +18,10 @@ from recon.instructions.contradiction import (
     Opposite,
     against,
     contradicted,
+    contradicted_by,
     number_unexplained,
-    shown_against,
 )
-from recon.instructions.eligibility import Eligible, ShownPayment
+from recon.instructions.eligibility import Eligible, QueriedPayment
 from recon.instructions.instruction import Instruction
 from recon.instructions.money_requests import GatewayOfMoney
 from recon.instructions.queries import search_refunds
@@ -44,8 +44,8 @@ from recon.model.nights import Mode
 from recon.model.terms import CONFIRMED_STATES, GatewayState, InstructionKind, InstructionState
 from recon.model.uptime import Uptime
 from recon.steps.runtime.environment import Environment
+from recon.steps.runtime.gateway_answers import GatewayAnswers, seen_of, uptime_in
 from recon.steps.runtime.night_folder import storages_of
-from recon.steps.runtime.shown_answers import ShownAnswers, seen_of, uptime_in
 from recon.store import Connection
 from recon.store.database.history import append
 from recon.store.money import case_rows, instruction_rows
@@ -57,7 +57,7 @@ from recon.store.nights.settlement_rows import Settlements
 
 PROFILE_WITH_SEARCH = "extended"
 """The profile whose gateway can search for refunds by our own reference."""
-SENDER_GONE = "the run that sent this ended before a reply was kept"
+SENDER_ENDED = "the run that sent this ended before a reply was kept"
 UNDECIDED = (InstructionState.IN_DOUBT, InstructionState.NEEDS_HUMAN)
 FINAL_STATES = frozenset({InstructionState.RESOLVED_APPLIED, InstructionState.RESOLVED_NOT_APPLIED})
 
@@ -94,7 +94,7 @@ class Doubts:
         for stored in () if self._is_dry else open_batches:
             if not self._evaluate_again(stored):
                 at = self._environment.clock()
-                self._journal.doubt(stored.batch_id, reason=SENDER_GONE, at=at)
+                self._journal.doubt(stored.batch_id, reason=SENDER_ENDED, at=at)
         return len(open_batches)
 
     def _evaluate_again(self, stored: OpenBatch) -> bool:
@@ -274,7 +274,7 @@ class Doubts:
         With `is_ended`, readings noted before the doubt ended are left out as part of it.
         """
         since = case_rows.last_change(connection, item.instruction_id)
-        rows = ShownAnswers(connection, self._run, self._environment).evidence(
+        rows = GatewayAnswers(connection, self._run, self._environment).evidence(
             item.order_no, after=since
         )
         seen = seen_of(rows, transaction_id=item.transaction_id, rules=self._rules)
@@ -321,7 +321,7 @@ class Doubts:
         if self._is_dry:
             return 0
         with self._store.writing() as connection:
-            against_us = self._shown_against(connection)
+            against_us = self._contradicted(connection)
             cases = {item: one.text for item, one in against_us.items() if one.is_steady}
             for item, reason in cases.items():
                 case_rows.open_case(connection, item, reason=reason, at=self._environment.clock())
@@ -335,11 +335,11 @@ class Doubts:
             runs.note_unverified(connection, self._run.run_id, sentences=once, now=now)
         return len(cases) + self.note_refund_numbers()
 
-    def _shown_against(self, connection: Connection) -> dict[Instruction, Opposite]:
+    def _contradicted(self, connection: Connection) -> dict[Instruction, Opposite]:
         """Return instructions whose payment is in an opposite state, by all answers so far."""
         run = self._run
-        answers = ShownAnswers(connection, run, self._environment)
-        shown = answers.statuses_shown(case_rows.ended_payments(connection, run))
+        answers = GatewayAnswers(connection, run, self._environment)
+        shown = answers.statuses_reported(case_rows.ended_payments(connection, run))
         ended = case_rows.shown_ended(connection, run, shown=shown)
         payments = [item.transaction_id for item, _ in ended]
         others = instruction_rows.find_by(connection, run, column="transaction_id", values=payments)
@@ -356,7 +356,7 @@ class Doubts:
             if item.state not in CONFIRMED_STATES and status == item.baseline_status:
                 continue  # it was in this state before anything was sent
             seen, readings = self._seen(connection, item, is_ended=True)
-            opposite = shown_against(
+            opposite = contradicted_by(
                 item,
                 seen=[one for one in seen if one.state is not GatewayState.NONE],
                 readings=readings,
@@ -388,8 +388,8 @@ class Doubts:
         return len(new)
 
 
-def _payment_of(row: Instruction) -> ShownPayment:
-    return ShownPayment(
+def _payment_of(row: Instruction) -> QueriedPayment:
+    return QueriedPayment(
         row.transaction_id, GatewayState.NONE, row.baseline_status, row.currency, row.payment_amount
     )
 

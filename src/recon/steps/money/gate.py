@@ -29,6 +29,7 @@ from recon.model.terms import ControlTotal, InstructionKind, InstructionState
 from recon.privacy.own_files import make_folder
 from recon.steps.files.incomplete import WHOLE_FILE
 from recon.steps.runtime.environment import Environment
+from recon.steps.runtime.gateway_answers import unbound
 from recon.steps.runtime.identity import (
     REASON_CHARACTERS_MAX,
     Person,
@@ -37,7 +38,6 @@ from recon.steps.runtime.identity import (
     names_of,
 )
 from recon.steps.runtime.predecessor import held_nights
-from recon.steps.runtime.shown_answers import unbound
 from recon.store import Connection
 from recon.store.database import history, record
 from recon.store.database.engine import Store
@@ -261,7 +261,7 @@ def accept_restore(*, person: Person, reason: str, environment: Environment) -> 
     return len(waiting)
 
 
-UNTIED_SHOWN_MAX = 3
+UNTIED_DISPLAYED_MAX = 3
 """The number of failed control totals named in a message."""
 HELD_KINDS = frozenset({InstructionKind.REFUND, InstructionKind.PAYOUT})
 
@@ -334,7 +334,7 @@ def tied(gate: Gate, *, totals: Sequence[ControlTotal]) -> Gate:
     """Return the gate, closed for everything if a control total fails or none was computed."""
     untied = "; ".join(
         f"{total.id} {total.name}: {total.left} is not {total.right}"
-        for total in [total for total in totals if not total.passed][:UNTIED_SHOWN_MAX]
+        for total in [total for total in totals if not total.passed][:UNTIED_DISPLAYED_MAX]
     )
     if totals and not untied:
         return gate

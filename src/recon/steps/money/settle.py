@@ -20,14 +20,14 @@ from recon.instructions.eligibility import (
     ALONE,
     Baseline,
     Eligible,
+    QueriedPayment,
     Queue,
     Refused,
-    ShownPayment,
     clear,
     clear_alone,
+    conflicting_payments,
     planned_batches,
     queue,
-    shown_twice,
 )
 from recon.instructions.instruction import Instruction
 from recon.instructions.money_requests import EndorsementsOf, GatewayOfMoney, no_endorsements
@@ -46,9 +46,9 @@ from recon.steps.money.doubt import Doubts
 from recon.steps.money.gate import Allowances, Gate, gate_of, halted, note_head, tied
 from recon.steps.money.sender import Sender, Sent
 from recon.steps.runtime.environment import Environment, held_back, seconds_left
+from recon.steps.runtime.gateway_answers import GatewayAnswers
 from recon.steps.runtime.identity import endorsements_for_signer
 from recon.steps.runtime.night_folder import StoredLedger, storages_of
-from recon.steps.runtime.shown_answers import ShownAnswers
 from recon.store import Connection
 from recon.store.money import case_rows, instruction_rows, sending_rows
 from recon.store.money.endorsement_rows import events_of
@@ -60,7 +60,7 @@ from recon.store.nights.settlement_rows import Settlements
 from recon.store.nights.stored_orders import StoredOrders
 
 STEP = "settle"
-NOT_ASKED = "the gateway was not asked about this order tonight; the next night asks"
+NOT_QUERIED = "the gateway was not asked about this order tonight; the next night asks"
 WITHDRAW_IT = "; withdraw it"
 REPLACED = "a newer version of its order file no longer asks for it"
 
@@ -215,7 +215,7 @@ class MoneyOfRun:
             if actions:
                 # If an instruction names no payment, the gateway's answer may name it.
                 unnamed = instruction_rows.unnamed_orders(connection, run)
-                shown = ShownAnswers(connection, run, environment).only_payments(unnamed)
+                shown = GatewayAnswers(connection, run, environment).only_payments(unnamed)
                 known = instruction_rows.known(connection, run, shown=shown)
             made = plan(
                 actions,
@@ -268,7 +268,7 @@ class MoneyOfRun:
                 if run.part != Part.PAYOUTS or item.kind is InstructionKind.PAYOUT
             ]
             order_nos = {item.order_no for item in approved}
-            shown = ShownAnswers(connection, run, environment)
+            shown = GatewayAnswers(connection, run, environment)
             # The answers for other orders about the same transactions count as well.
             payments = self.payments(connection, shown.payments(order_nos))
             answers = shown.before_money(order_nos)
@@ -280,7 +280,7 @@ class MoneyOfRun:
 
     def payments(
         self, connection: Connection, rows: Iterable[Mapping[Any, Any]]
-    ) -> dict[str, tuple[ShownPayment, ...]]:
+    ) -> dict[str, tuple[QueriedPayment, ...]]:
         """Return the payments in answers, by the order they were shown for.
 
         Each is marked closed or charged back as far as cases, settlement files and the ledger show.
@@ -298,7 +298,7 @@ class MoneyOfRun:
         return payments_by_order(
             (
                 row["order_no"],
-                ShownPayment(
+                QueriedPayment(
                     transaction_id=row["transaction_id"],
                     state=state_of(row["payment_status"]),
                     payment_status=row["payment_status"],
@@ -374,7 +374,7 @@ class MoneyOfRun:
                 item, others=related, rule_approver=RULE_APPROVER, ids_unique=self.ids_unique
             )
         elif baseline is None:
-            return Refused(item, NOT_ASKED)
+            return Refused(item, NOT_QUERIED)
         else:
             related = [o for p in baseline.payments for o in others.get(p.transaction_id, ())]
             evaluated = clear(
@@ -511,12 +511,12 @@ class MoneyOfRun:
 
 
 def payments_by_order(
-    shown: Iterable[tuple[str, ShownPayment]],
-) -> dict[str, tuple[ShownPayment, ...]]:
+    shown: Iterable[tuple[str, QueriedPayment]],
+) -> dict[str, tuple[QueriedPayment, ...]]:
     """Group payments by order; a payment shown in two different ways is marked closed."""
     payments = [*shown]
-    twice = shown_twice(payment for _, payment in payments)
-    payments_of: dict[str, tuple[ShownPayment, ...]] = {}
+    twice = conflicting_payments(payment for _, payment in payments)
+    payments_of: dict[str, tuple[QueriedPayment, ...]] = {}
     for order_no, payment in payments:
         because = payment.closed_because or twice.get(payment.transaction_id, "")
         known = payments_of.get(order_no, ())

@@ -17,7 +17,7 @@ from recon.model.errors import ConfigurationError, ReconError, UsageError
 from recon.model.nights import Mode
 from recon.model.terms import ALARMS
 from recon.notify.messenger import ATTACHMENT_BYTES_MAX, Message, check_address, deliver
-from recon.privacy.shown_text import for_people
+from recon.privacy.displayed_text import for_people
 from recon.steps.runtime.environment import Environment
 from recon.steps.runtime.night_end import NightEnd, end_of
 from recon.store.database import history

@@ -30,18 +30,18 @@ from recon.model.terms import KeyAnswer
 from recon.steps.compare.siblings import ask_siblings
 from recon.steps.files.lost_facts import reading_lost_facts
 from recon.steps.files.store_ledger import store_ledger
-from recon.steps.runtime import shown_answers
+from recon.steps.runtime import gateway_answers
 from recon.steps.runtime.environment import Environment, seconds_left
-from recon.steps.runtime.night_folder import StoredLedger, StoredResult, storages_of
-from recon.steps.runtime.predecessor import previous_night
-from recon.steps.runtime.shown_answers import (
+from recon.steps.runtime.gateway_answers import (
+    GatewayAnswers,
     Moment,
     ReplyRows,
-    ShownAnswers,
     order_numbers,
     reply_rows,
     this_moment,
 )
+from recon.steps.runtime.night_folder import StoredLedger, StoredResult, storages_of
+from recon.steps.runtime.predecessor import previous_night
 from recon.steps.runtime.window import (
     BEFORE_ALL,
     OF_WINDOW,
@@ -78,7 +78,7 @@ class Asked(NamedTuple):
 
 KEYS_PER_FILE = 10_000
 """Orders whose answers make one file; each file costs a hash in the database and two flushes."""
-UNUSED_SHOWN_MAX = 3
+UNUSED_DISPLAYED_MAX = 3
 """How many unused parts of answers the step's sentence names."""
 HELD_MAX = timedelta(seconds=15)
 """The longest that answers wait to be stored with others; a killed night queries those again."""
@@ -100,23 +100,23 @@ def query(run_id: str, *, phase: str, environment: Environment) -> StepSummary:
     else:
         with environment.store.reading() as connection:
             keys = order_numbers([instruction_rows.touched(connection, run)])
-    waiting = shown_answers.note_asked(run, phase=phase, keys=keys, environment=environment)
+    waiting = gateway_answers.note_queried(run, phase=phase, keys=keys, environment=environment)
     del keys  # frees the memory while the gateway is queried
     unused = _ask_all(waiting, run=run, phase=phase, environment=environment)
     if phase == BASELINE:
         ask_siblings(run, environment=environment)
     # Before anything is claimed: an answer changed after this is detected and refused.
-    shown_answers.seal(run, environment=environment)
+    gateway_answers.seal(run, environment=environment)
     step = "query" if phase == BASELINE else "query again"
     with environment.store.writing() as connection:
         runs.note_step(connection, run_id, step=step)
     with environment.store.reading() as connection:
-        counts, failures = ShownAnswers(connection, run, environment).failures(phase)
+        counts, failures = GatewayAnswers(connection, run, environment).failures(phase)
     figures = {name.value: counts.get(name.value, 0) for name in KeyAnswer}
     sentence = _sentence(figures, failures=failures)
     if unused:
-        more = ["and more"] * (len(unused) > UNUSED_SHOWN_MAX)
-        shown = "; ".join([*unused[:UNUSED_SHOWN_MAX], *more])
+        more = ["and more"] * (len(unused) > UNUSED_DISPLAYED_MAX)
+        shown = "; ".join([*unused[:UNUSED_DISPLAYED_MAX], *more])
         sentence += f" Not used of its answers: {shown}."
     return StepSummary(step, sentence + unkept, figures)
 
@@ -125,16 +125,16 @@ def _ask_all(keys: pa.Array, *, run: Run, phase: str, environment: Environment) 
     """Query the keys and store the answers; stops early if the gateway does not respond.
 
     Returns:
-        The first UNUSED_SHOWN_MAX + 1 unused parts of answers by the alphabet, each once.
+        The first UNUSED_DISPLAYED_MAX + 1 unused parts of answers by the alphabet, each once.
     """
     rows_of = partial(reply_rows, run, phase=phase)
-    save = partial(shown_answers.save, run, environment=environment)
+    save = partial(gateway_answers.save, run, environment=environment)
     done, last_reason = 0, ""
     account = run.account
     held: list[ReplyRows] = []
     unused: list[str] = []
     try:
-        shards_of = asked_in_shards(
+        shards_of = query_in_shards(
             keys,
             account=account,
             environment=environment,
@@ -144,7 +144,7 @@ def _ask_all(keys: pa.Array, *, run: Run, phase: str, environment: Environment) 
             for asked in shards:
                 held.append(rows_of(asked.answers, asked=asked.moment))
                 # As many as are shown, and one more to tell that there are more.
-                unused = sorted({*unused, *asked.answers.unused})[: UNUSED_SHOWN_MAX + 1]
+                unused = sorted({*unused, *asked.answers.unused})[: UNUSED_DISPLAYED_MAX + 1]
                 done += len(asked.keys)
                 is_enough = sum(rows.answered for rows in held) >= KEYS_PER_FILE
                 if is_enough or environment.clock() - held[0].asked.at >= HELD_MAX:
@@ -211,17 +211,17 @@ def _named(
         named, unnamed = Settlements(connection, run, storages).names(since=day)
         yield named
         # The order of a transaction is known if an earlier answer showed it.
-        yield ShownAnswers(connection, run, environment).orders_of(unnamed)
+        yield GatewayAnswers(connection, run, environment).orders_of(unnamed)
     spans = list(looked_back(run, before=before))
     ended = [(since, environment.clock()), *spans]
     yield instruction_rows.ended_orders(connection, run, spans=ended)
     # These spans exclude their start and include their end.
     of_age = [(after + datetime.resolution, up_to + datetime.resolution) for after, up_to in spans]
     yield from orders.numbers(spans=of_age)
-    yield from _came_late(connection, run, before=before, environment=environment)
+    yield from _arrived_late(connection, run, before=before, environment=environment)
     if before is not None:
         yield StoredResult(connection, before.run_id, environment).orders_left_open()
-        yield ShownAnswers(connection, before, environment).failed_keys()
+        yield GatewayAnswers(connection, before, environment).failed_keys()
 
 
 def _booked(connection: Connection, run: Run, *, environment: Environment) -> Iterator[pa.Array]:
@@ -234,7 +234,7 @@ def _booked(connection: Connection, run: Run, *, environment: Environment) -> It
         yield pa.array(entries["order_no"], pa.string())
 
 
-def _came_late(
+def _arrived_late(
     connection: Connection, run: Run, *, before: Run | None, environment: Environment
 ) -> Iterator[pa.ChunkedArray]:
     """Yield old orders of files no night has read; on a first night they are opening balance."""
@@ -252,7 +252,7 @@ KEYS_PER_SHARD_MAX = 1_000
 """Keys queried between two commits; a restart repeats at most these."""
 
 
-def asked_in_shards(
+def query_in_shards(
     keys: pa.Array,
     *,
     account: tuple[str, str],

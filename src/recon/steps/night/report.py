@@ -46,10 +46,10 @@ from recon.model.figures import (
     MATCHED_BATCH_ROWS,
     OF_RESULT,
     Attention,
-    HandedOut,
     MatchedRows,
     NightFigures,
     TrendPoint,
+    UnbookedExport,
     files_named,
 )
 from recon.model.gateway_holds import ChargedFees
@@ -69,6 +69,7 @@ from recon.proof.totals_in_sql import sql_files
 from recon.steps.approvals.people import attention
 from recon.steps.approvals.sign_off import notes_on
 from recon.steps.compare.inputs import frozen_inputs, vanished_reported
+from recon.steps.compare.listed_breaks import severe_breaks
 from recon.steps.compare.night_totals import results_at
 from recon.steps.compare.result_files import write_claims
 from recon.steps.compare.rules_change import MOVED_BY_RULES
@@ -78,12 +79,12 @@ from recon.steps.compare.sheets_proven import (
     proven_by_sheets,
     rules_document,
 )
-from recon.steps.compare.shown_breaks import severe_breaks
 from recon.steps.compare.stored_sources import small_of_night
 from recon.steps.files.arrived_rows import files_reported
 from recon.steps.files.incomplete import NO_ORDER_FILE, missing_sources
 from recon.steps.files.order_files import nameless_reported
 from recon.steps.runtime.environment import Environment
+from recon.steps.runtime.gateway_answers import GatewayAnswers
 from recon.steps.runtime.night_end import STOP_NEXT, end_of
 from recon.steps.runtime.night_folder import (
     DECISIONS,
@@ -109,7 +110,6 @@ from recon.steps.runtime.predecessor import (
     named_days,
     previous_night,
 )
-from recon.steps.runtime.shown_answers import ShownAnswers
 from recon.store import Connection
 from recon.store.database import history
 from recon.store.money import sending_rows
@@ -126,7 +126,7 @@ _SETTLEMENT = "settlement"
 
 
 @dataclass(frozen=True, slots=True)
-class ShownSources:
+class WorkbookSources:
     """The sources of a night, reduced to what a workbook shows."""
 
     sources: Sources
@@ -152,7 +152,7 @@ class ShownSources:
         return charged_by_pieces(pieces, contract=contract, volumes=volumes_of(sources))
 
 
-def shown_sources(night: SealedNight) -> ShownSources:
+def workbook_sources(night: SealedNight) -> WorkbookSources:
     """Return what a workbook shows of the sealed inputs of a night.
 
     Raises:
@@ -172,7 +172,7 @@ def shown_sources(night: SealedNight) -> ShownSources:
         settlement=None if lines is None else _summed(night, of=lines),
     )
     vanished = frame_of((), columns=VANISHED_COLUMNS) if previous is None else previous.vanished
-    return ShownSources(shown, _ledger_steps(night.table("steps")), vanished, night)
+    return WorkbookSources(shown, _ledger_steps(night.table("steps")), vanished, night)
 
 
 def _with_brands(night: SealedNight) -> Iterator[pd.DataFrame]:
@@ -414,7 +414,7 @@ def figures_of(run: Run, *, result: Reconciliation, environment: Environment) ->
     with environment.store.reading() as connection:
         inputs = input_rows.load(connection, run.run_id)
         night = sealed_night(connection, run, environment=environment)
-    shown = shown_sources(night)
+    shown = workbook_sources(night)
     # Only now are the tables behind these frames released.
     give_back()
     inputs, sources = inputs or frozen_inputs(run, environment=environment), shown.sources
@@ -464,7 +464,7 @@ def figures_of(run: Run, *, result: Reconciliation, environment: Environment) ->
 
 def _handed_out(
     result: Reconciliation, *, sources: Sources, environment: Environment
-) -> tuple[HandedOut, ...]:
+) -> tuple[UnbookedExport, ...]:
     """Journals exported before the run read its inputs that its ledger does not show yet."""
     waiting = not_in_ledger(result.effects, exported=sources.exported)
     names = {
@@ -474,17 +474,17 @@ def _handed_out(
     with environment.store.reading() as connection:
         out = journal_rows.handed_out(connection, names)
     rows = [
-        HandedOut(
+        UnbookedExport(
             journal_id=name,
             break_id=line.break_id,
             currency=line.currency,
             **_lacking(result, line),
             run_id=out[name].run_id,
-            handed_out_at=out[name].exported_at,
+            exported_at=out[name].exported_at,
         )
         for name, line in names.items()
     ]
-    return tuple(sorted(rows, key=lambda export: (export.handed_out_at, export.journal_id)))
+    return tuple(sorted(rows, key=lambda export: (export.exported_at, export.journal_id)))
 
 
 def _lacking(result: Reconciliation, exported: Exported) -> dict[str, Any]:
@@ -560,7 +560,7 @@ def _contract_of(result: Reconciliation, *, environment: Environment) -> FeeCont
 def _with_risk(breaks: pd.DataFrame, *, run: Run, environment: Environment) -> pd.DataFrame:
     with environment.store.reading() as connection:
         payments = set(breaks["transaction_id"]) - {""}
-        risk = risk_reported(ShownAnswers(connection, run, environment).risks_shown(payments))
+        risk = risk_reported(GatewayAnswers(connection, run, environment).risks_reported(payments))
     return breaks.assign(
         risk=[risk.get(transaction_id, "") for transaction_id in breaks["transaction_id"]]
     )

@@ -38,9 +38,9 @@ from recon.steps.night.notices import EndedNight, notifying
 from recon.steps.night.query import query
 from recon.steps.night.report import Workbooks, report
 from recon.steps.runtime.environment import DISK_FREE_MIN_BYTES, Environment, ending_in_order
+from recon.steps.runtime.gateway_answers import GatewayAnswers
 from recon.steps.runtime.night_end import measured
 from recon.steps.runtime.predecessor import refuse_closed, stated_of_predecessor
-from recon.steps.runtime.shown_answers import ShownAnswers
 from recon.store import Connection
 from recon.store.database.night_lock import account_lock
 from recon.store.money import sending_rows
@@ -408,7 +408,7 @@ def moved_since(run_id: str, *, environment: Environment) -> tuple[Moved, ...]:
 def _shown(connection: Connection, run: Run, *, environment: Environment) -> dict[str, str]:
     """Map each order to what the gateway last showed: the states of its payments, or its answer."""
     states: dict[str, list[str]] = {}
-    frame = ShownAnswers(connection, run, environment).gateway_frame()
+    frame = GatewayAnswers(connection, run, environment).gateway_frame()
     rules = environment.settings.rules
     for row in frame.sort_values(["order_no", "transaction_id"]).to_dict("records"):
         status = row["payment_status"]
@@ -419,7 +419,7 @@ def _shown(connection: Connection, run: Run, *, environment: Environment) -> dic
     return {key: ", ".join(state) for key, state in states.items()}
 
 
-ASKED = frozenset({"query again", "reconcile", "report"})
+AFTER_QUERIES = frozenset({"query again", "reconcile", "report"})
 """Last finished steps after which only comparing and reporting remain."""
 
 
@@ -447,7 +447,7 @@ def _stopped(connection: Connection, request: NightRequest) -> Run:
 
 def _problem(connection: Connection, run: Run) -> str:
     """Return why the run's stored data no longer gives the night's true result; "" if it does."""
-    if run.step not in ASKED:
+    if run.step not in AFTER_QUERIES:
         return f"it stopped after {run.step or 'its start'}, before the gateway was asked again"
     if other := runs.later(connection, run):
         return f"run {other} of this account came after it"

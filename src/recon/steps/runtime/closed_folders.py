@@ -9,7 +9,7 @@ from recon.archive.storage import Storage, reachable
 from recon.desk.endorsement import Kind
 from recon.model.errors import ArchiveError, ConfigurationError
 from recon.steps.runtime.environment import Environment
-from recon.steps.runtime.night_folder import Link, bound_step, storage_at
+from recon.steps.runtime.night_folder import Link, recorded_step, storage_at
 from recon.store import Connection
 from recon.store.people import closed_months
 from recon.store.people.closed_months import ClosedMonth
@@ -56,7 +56,7 @@ def closed_folder(closed: ClosedMonth, *, environment: Environment) -> ClosedFol
     """
     storage = storage_at(closed.account, environment=environment)
     link = Link(closed.folder.rpartition("/")[2], closed.folder, closed.manifest)
-    return ClosedFolder(storage, bound_step(storage, link, doing=UNREAD))
+    return ClosedFolder(storage, recorded_step(storage, link, doing=UNREAD))
 
 
 def close_problems(connection: Connection, *, environment: Environment) -> Iterator[str]:

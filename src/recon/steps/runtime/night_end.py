@@ -23,8 +23,8 @@ from recon.model.nights import Mode, StepSummary
 from recon.model.terms import End, Verdict
 from recon.model.uptime import give_back
 from recon.notify.night_log import note
+from recon.privacy.displayed_text import for_people
 from recon.privacy.own_files import advise_kernel, make_folder, replace_result
-from recon.privacy.shown_text import for_people
 from recon.steps.runtime.environment import Environment
 from recon.store.money import sending_rows
 from recon.store.money.sending_rows import OpenMoney

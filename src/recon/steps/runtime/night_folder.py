@@ -235,7 +235,7 @@ def links(connection: Connection, run_id: str) -> list[Link]:
     return [Link(each["step"], each["folder"], each["manifest"]) for each in bound]
 
 
-def bound_step(storage: Storage, link: Link, *, doing: str) -> Sealed:
+def recorded_step(storage: Storage, link: Link, *, doing: str) -> Sealed:
     """The step that a link records, set aside or not; `doing` says what was not done and kept.
 
     Raises:
@@ -717,7 +717,7 @@ class StoredLedger:
             raise ArchiveBrokenError(msg)
         refuse_purged(self.connection, self.run.run_id)
         storage = storage_of(self.run, environment=self.environment)
-        return storage, bound_step(storage, bound[-1], doing=LEDGER_UNREAD), f"{LEDGER}.parquet"
+        return storage, recorded_step(storage, bound[-1], doing=LEDGER_UNREAD), f"{LEDGER}.parquet"
 
 
 @dataclass(frozen=True)

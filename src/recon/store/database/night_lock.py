@@ -101,7 +101,7 @@ CLOSING_SPACE = 7_260_004
 _FILES = {LOCK_SPACE: "", DESK_SPACE: "desk", CLOSING_SPACE: "close-"}
 """Prefix of the lock files next to a SQLite database."""
 
-HOLDER_GONE_MS = 2_000
+HOLDER_LOST_MS = 2_000
 """How long PostgreSQL may take to release the lock of a killed process."""
 
 
@@ -191,7 +191,7 @@ def _advisory_lock(store: Store, *, space: int, key: int) -> Iterator[Connection
     connection = store.engine.connect().execution_options(isolation_level="AUTOCOMMIT")
     try:
         # The server needs a moment to notice that the connection of a killed process is gone.
-        connection.execute(text(f"SET lock_timeout = '{HOLDER_GONE_MS}ms'"))
+        connection.execute(text(f"SET lock_timeout = '{HOLDER_LOST_MS}ms'"))
         connection.execute(
             text("SELECT pg_advisory_lock(:space, :key)"), {"space": space, "key": key}
         )

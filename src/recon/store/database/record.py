@@ -130,13 +130,13 @@ ANSWER = Bound(
 )
 BEFORE_MONEY = (SWITCH, CASE, RUN)
 """Compared completely before money moves; of instructions only the state and sendable rows."""
-BOUND_TABLES = (INSTRUCTION, *BEFORE_MONEY, SUMMARY, ANSWER)
+ATTESTED_TABLES = (INSTRUCTION, *BEFORE_MONEY, SUMMARY, ANSWER)
 
 
 Cells = Mapping[str, Any]
 PROBLEMS_MAX = 20
 """Maximum number of problems reported per table; one is enough to stop."""
-SHOWN_CHARACTERS = 40
+DISPLAYED_CHARACTERS = 40
 """Maximum length of a value in a message; longer ones are only said to differ."""
 PAST = "it was changed past the journal"
 
@@ -190,7 +190,7 @@ def cells_of(bound: Bound, values: Mapping[Any, Any]) -> dict[str, Any]:
     return {
         name: _cell(values[name], is_digest=name in bound.as_digest)
         for name in bound.columns
-        if name in values and name != bound.state and _is_bound(bound, name, values=values)
+        if name in values and name != bound.state and _is_attested(bound, name, values=values)
     }
 
 
@@ -363,7 +363,7 @@ def _raw(column: ColumnElement[Any]) -> ColumnElement[Any]:
     return column
 
 
-def _is_bound(bound: Bound, name: str, *, values: Mapping[Any, Any]) -> bool:
+def _is_attested(bound: Bound, name: str, *, values: Mapping[Any, Any]) -> bool:
     column, wanted = bound.only_where.get(name, (name, values[name]))
     return bool(values.get(column) == wanted)
 
@@ -382,10 +382,10 @@ def _cell(value: Any, *, is_digest: bool) -> Any:
 
 def _shown(bound: Bound, name: str, *, now: Cells, then: Cells) -> str:
     longest = max(len(str(cells.get(name))) for cells in (now, then))
-    if name in bound.as_digest or longest > SHOWN_CHARACTERS:
+    if name in bound.as_digest or longest > DISPLAYED_CHARACTERS:
         return "is another one"
-    shown, bound_to = _as_text(now, name) or "blank", _as_text(then, name) or "nothing"
-    return f"is {shown}, bound was {bound_to}"
+    shown, attested_as = _as_text(now, name) or "blank", _as_text(then, name) or "nothing"
+    return f"is {shown}, bound was {attested_as}"
 
 
 def _as_text(cells: Cells, name: str) -> str:

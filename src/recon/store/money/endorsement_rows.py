@@ -71,7 +71,7 @@ def refuse_changed(connection: Connection, items: Iterable[Instruction]) -> None
     wanted = list(items)
     events = events_of(connection, [item.instruction_id for item in wanted])
     for item in wanted:
-        _refuse(item, bound=bound_by(events.get(item.instruction_id, ())))
+        _refuse(item, bound=attested_by(events.get(item.instruction_id, ())))
 
 
 def refuse_changed_rows(connection: Connection, rows: Sequence[Eligible]) -> None:
@@ -83,7 +83,7 @@ def refuse_changed_rows(connection: Connection, rows: Sequence[Eligible]) -> Non
     ids = [row.instruction.instruction_id for row in rows]
     events = events_of(connection, ids)
     for row in rows:
-        bound = bound_by(events.get(row.instruction.instruction_id, ()))
+        bound = attested_by(events.get(row.instruction.instruction_id, ()))
         _refuse(meant(row, bound=bound), bound=bound)
     refuse_changed(connection, find(connection, instruction_id=ids))
 
@@ -109,7 +109,7 @@ def _refuse(item: Instruction, *, bound: Terms) -> None:
         raise GateClosedError(msg)
 
 
-def bound_by(events: Iterable[Mapping[str, Any]]) -> Terms:
+def attested_by(events: Iterable[Mapping[str, Any]]) -> Terms:
     """Return the terms that the events of one instruction attest; later events take precedence."""
     cells = folded(event.get(ROW, {}) for event in events)
     return {name: cell for name, cell in cells.items() if name in BOUND}
@@ -340,7 +340,7 @@ class Endorsed:
         if not yeses:
             return "the history has no approval of it"
         terms = yeses[-1][ROW]
-        if not is_filled_in(terms, now=bound_by(item_events)):
+        if not is_filled_in(terms, now=attested_by(item_events)):
             return "it is not what people approved any more"
         return row_problem(
             instruction_id,

@@ -170,7 +170,7 @@ _NEWEST_FILE = (
     .correlate(origin)
     .scalar_subquery()
 )
-_STILL_ASKED = (
+_STILL_REQUESTED = (
     select(order_action.c.action_id)
     .where(
         order_action.c.file_id == _NEWEST_FILE,
@@ -227,7 +227,7 @@ def replaced(
     """Return instructions in `states` that the newest version of their file no longer requests."""
     wanted = instruction.c.state.in_(states)
     superseded = origin.c.file_id != _NEWEST_FILE
-    return _ids_by_file(connection, run, wanted, superseded, ~_STILL_ASKED)
+    return _ids_by_file(connection, run, wanted, superseded, ~_STILL_REQUESTED)
 
 
 def of_order_files(connection: Connection, run: Run) -> set[str]:

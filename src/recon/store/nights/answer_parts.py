@@ -24,7 +24,7 @@ FIELDS = ("payment_status", "query_result")
 
 
 @dataclass(frozen=True, slots=True)
-class SeenCode:
+class CodeCount:
     """One gateway code of one field, with its frequency."""
 
     field: str
@@ -34,7 +34,7 @@ class SeenCode:
     """One of the orders whose answer had it."""
 
 
-def codes_seen(connection: Connection, owner: Owner) -> list[SeenCode]:
+def code_counts(connection: Connection, owner: Owner) -> list[CodeCount]:
     """Return the codes in an account's stored answers by field, the most frequent first."""
     mine = *in_account(answer_part, owner), answer_part.c.answered > 0
     documents = connection.execute(select(answer_part.c.codes).where(*mine)).scalars()
@@ -44,7 +44,7 @@ def codes_seen(connection: Connection, owner: Owner) -> list[SeenCode]:
             for code, (count, order_no) in document.get(field, {}).items():
                 before, first = seen.get((field, code), (0, order_no))
                 seen[field, code] = (before + count, min(first, order_no))
-    codes = [SeenCode(*key, *figures) for key, figures in seen.items()]
+    codes = [CodeCount(*key, *figures) for key, figures in seen.items()]
     codes.sort(key=lambda code: (FIELDS.index(code.field), -code.count, code.code))
     return [
         code

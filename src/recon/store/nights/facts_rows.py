@@ -306,14 +306,14 @@ def changed(connection: Connection) -> Iterator[str]:
         now = {name: row[name] for name in _OWN_COLUMNS}
         now["accounts"] = _digest(accounts.pop(row["file_id"], ()))
         if bound.pop(f"{ENTITY}-{row['file_id']}", None) != [now]:
-            yield _not_bound(row["file_id"])
-    yield from map(_not_bound, sorted(accounts))
+            yield _not_attested(row["file_id"])
+    yield from map(_not_attested, sorted(accounts))
     for entity_id in bound:
         number = entity_id.removeprefix(f"{ENTITY}-")
         yield f"the history knows rows of file {number}, its table does not: they were taken"
 
 
-def _not_bound(file_id: int) -> str:
+def _not_attested(file_id: int) -> str:
     return (
         f"the rows of file {file_id} are not those that the history bound: they were "
         "changed past the journal"

@@ -135,7 +135,7 @@ def note_purged(connection: Connection, going: PurgedNight, *, days: int) -> Non
     append(connection, [Event(ENTITY, going.run_id, PURGES, listed)], at=going.at)
 
 
-def note_gone(connection: Connection, run_id: str, *, at: datetime) -> None:
+def note_folder_purged(connection: Connection, run_id: str, *, at: datetime) -> None:
     """Record that all files of the folder that expire are deleted."""
     append(connection, [Event(ENTITY, run_id, PURGED, {})], at=at)
 

@@ -84,7 +84,7 @@ NOTHING = SettledTotals(
 
 
 @dataclass(frozen=True, slots=True)
-class AskedFor:
+class NamedPayments:
     """Payments whose lines are returned one by one, however old they are."""
 
     order_nos: pa.Array
@@ -93,7 +93,9 @@ class AskedFor:
     """Whether fees of other older lines are summed by payment instead of by batch."""
 
     @classmethod
-    def of(cls, order_nos: Collection[str] = (), transactions: Collection[str] = ()) -> "AskedFor":
+    def of(
+        cls, order_nos: Collection[str] = (), transactions: Collection[str] = ()
+    ) -> "NamedPayments":
         """Build it from Python strings."""
         return cls(*(pa.array(sorted({*each}), pa.string()) for each in (order_nos, transactions)))
 
@@ -215,7 +217,7 @@ class Settlements:
             volumes = sql.table(f"FROM volumes({_VOLUMES}) ORDER BY ALL", given)
         return frame_of(volumes.to_pylist(), columns=VOLUME_COLUMNS)
 
-    def lines(self, *, since: str, asked: AskedFor) -> "NightLines":
+    def lines(self, *, since: str, asked: NamedPayments) -> "NightLines":
         """Return the lines that a night compares: those settled since a day, one by one.
 
         Older lines of the payments in `asked` are included too; all others as sums by batch.
@@ -399,7 +401,7 @@ def _plain(table: pa.Table) -> pa.Table:
     return table.select(PLAIN.names).cast(PLAIN)
 
 
-def _older(sql: SqlSession, *, since: str, asked: AskedFor) -> pa.Table:
+def _older(sql: SqlSession, *, since: str, asked: NamedPayments) -> pa.Table:
     """Return lines settled before a day: sums, then those of the payments in `asked`."""
     wanted = {"order_no": asked.order_nos, "transaction_id": asked.transactions}
     named = pa.schema([*PLAIN, *NO_ROWS.schema]).empty_table()

@@ -181,7 +181,7 @@ class MonthJournalOut:
     at: datetime
 
 
-def handed_out_of_closes(
+def exported_of_closes(
     connection: Connection, account: Account, journal_ids: Iterable[str]
 ) -> dict[str, MonthJournalOut]:
     """Those of these journals that were exported, by id."""
@@ -204,7 +204,7 @@ def out_of_closes(connection: Connection) -> list[MonthJournalOut]:
     return sorted(newest.values(), key=lambda out: (out.at, out.journal.journal))
 
 
-def note_handed_out(
+def note_close_exported(
     connection: Connection,
     closed: ClosedMonth,
     *,

@@ -17,7 +17,7 @@ from recon.files.formats.json_text import read_json_object
 from recon.files.formats.named_bytes import FileBytes, read_bytes
 from recon.files.formats.raw_reader import REPORTED_COLUMNS, raw_of
 from recon.model.errors import SourceMissingError, SourceUnreadableError
-from recon.privacy.shown_text import defused
+from recon.privacy.displayed_text import defused
 
 
 @pytest.mark.parametrize("name", ["orders.txt", "orders", "orders.csv.gz", "orders.xls", ".csv"])

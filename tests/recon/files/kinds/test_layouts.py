@@ -79,13 +79,13 @@ def test_a_layout_of_words_that_exist_is_taken():
     ("schema", "turned", "told"),
     [
         (SETTLEMENT, {"payout": ("gross", "net"), "reserve": ()}, ""),
-        (SETTLEMENT, {"write_off": ("gross",)}, "turned_rows.write_off"),
-        (SETTLEMENT, {"payout": ("grosss",)}, "turned_rows.payout"),
-        (SETTLEMENT, {"payout": ("batch_id",)}, "turned_rows.payout"),
-        (LEDGER, {"refund": ("amount",)}, "turned_rows.refund"),
+        (SETTLEMENT, {"write_off": ("gross",)}, "negated_rows.write_off"),
+        (SETTLEMENT, {"payout": ("grosss",)}, "negated_rows.payout"),
+        (SETTLEMENT, {"payout": ("batch_id",)}, "negated_rows.payout"),
+        (LEDGER, {"refund": ("amount",)}, "negated_rows.refund"),
     ],
 )
 def test_only_amounts_of_settled_rows_have_signs_by_their_type(schema, turned, told):
-    found = problem(schema, turned_rows=turned)
+    found = problem(schema, negated_rows=turned)
     assert bool(found) == bool(told)
     assert told in found

@@ -253,7 +253,7 @@ def _signed(value: int, row: Row, ours: str, *, shape: Shape) -> Any:
     if ours == "amount" and "=-sign" in shape.columns:
         value = abs(value)
     turned = ours in shape.layout.get("turned", ())
-    turned ^= ours in shape.layout.get("turned_rows", {}).get(row["word"], ())
+    turned ^= ours in shape.layout.get("negated_rows", {}).get(row["word"], ())
     return _amount(-value if turned else value, row, shape=shape)
 
 

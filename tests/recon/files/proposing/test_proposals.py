@@ -267,10 +267,10 @@ PAID = [*OF_REFUND, [2000, 50, 1950], [6384, 0, 6384]]
         ("gross,fee", "capture|55.00,-1.00", {"turned": "fee"}, [[5500, 100, 5400]]),
         ("gross,fee", "capture|55.00,-1.00", {"turned": ""}, [[5500, -100, 5600]]),
         # Nor of a refund that is plus.
-        ("gross,fee", TURNED, {}, {"turned_rows.refund"}),
-        ("gross,fee", TURNED, {"turned_rows.refund": "gross,fee"}, OF_REFUND),
+        ("gross,fee", TURNED, {}, {"negated_rows.refund"}),
+        ("gross,fee", TURNED, {"negated_rows.refund": "gross,fee"}, OF_REFUND),
         (
-            *("gross,fee", TURNED, {"turned_rows.refund": "gross"}),
+            *("gross,fee", TURNED, {"negated_rows.refund": "gross"}),
             [[5500, 100, 5400], [-1000, 34, -1034]],
         ),
         # The payout of its batch proves that refunds are the other way round.

@@ -32,7 +32,7 @@ from recon.files.reader import (
     rows_to_mend,
     table,
 )
-from recon.files.reader_process import BrokenParcelError
+from recon.files.reader_process import BrokenPayloadError
 from recon.files.typing.table_schema import schema_of
 from recon.instructions.sealing import Seal
 from recon.model.errors import ConfigurationError, SourceMissingError, SourceUnreadableError
@@ -187,7 +187,7 @@ def test_a_refusal_comes_back_in_place_of_facts(file):
 )
 def test_what_no_reader_writes_is_not_taken(file, told):
     file.write(told)
-    with pytest.raises(BrokenParcelError):
+    with pytest.raises(BrokenPayloadError):
         reader_process.read_facts(file, of=table)
 
 
@@ -213,5 +213,5 @@ def test_a_frame_whose_text_points_outside_is_not_taken():
     with tempfile.TemporaryFile() as file:
         file.write(bytes(content))
         file.seek(0)
-        with pytest.raises(BrokenParcelError):
+        with pytest.raises(BrokenPayloadError):
             reader_process.read_frame(file)

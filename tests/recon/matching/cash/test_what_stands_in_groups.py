@@ -2,7 +2,7 @@
 
 import pytest
 
-from recon.model.gateway_holds import FeesCharged, GatewayHolds, HeldPart, Holding
+from recon.model.gateway_holds import FeesCharged, GatewayHolds, HeldBalance, Holding
 from recon.model.terms import SourceKind
 from tests.proving import failed
 
@@ -192,9 +192,9 @@ def test_payable_held_back_and_reserve_have_their_oldest_day(case):
     assert result.proven().gateway_holds.holdings == (
         Holding(
             *("M", "1", "EUR"),
-            payable=HeldPart(500 + 100, "2026-11-17"),
-            held_back=HeldPart(100, "2026-11-17"),
-            reserve=HeldPart(1000, "2026-10-01"),
+            payable=HeldBalance(500 + 100, "2026-11-17"),
+            held_back=HeldBalance(100, "2026-11-17"),
+            reserve=HeldBalance(1000, "2026-10-01"),
         ),
     )
 
@@ -213,10 +213,10 @@ def test_fees_are_those_of_lines_and_of_entries_less_their_reversals(case):
 def test_sums_over_accounts_keep_the_oldest_day():
     """Page one has one line a currency."""
     rows = [
-        Holding("M", account, "EUR", payable=HeldPart(amount, since))
+        Holding("M", account, "EUR", payable=HeldBalance(amount, since))
         for account, amount, since in (("1", 5, "2026-11-02"), ("2", 7, "2026-11-01"))
     ]
     fees = [FeesCharged("M", "1", "EUR", 3, None), FeesCharged("M", "2", "EUR", 4, None)]
     ((held, taken),) = GatewayHolds(tuple(rows), tuple(fees)).by_currency().values()
-    assert held.payable == HeldPart(12, "2026-11-01")
+    assert held.payable == HeldBalance(12, "2026-11-01")
     assert (taken.charged, taken.booked, taken.difference) == (7, None, None)

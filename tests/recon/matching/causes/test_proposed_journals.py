@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from recon.matching.causes.proposed_journals import BOOKED, shown_in_ledger
+from recon.matching.causes.proposed_journals import BOOKED, booked_since
 from recon.matching.frames.sources import AgreedWriteOffs, Exported
 from recon.proof.engine import reconcile
 from tests.recon.matching.reason_sets import a_thousand
@@ -96,8 +96,8 @@ def test_booked_is_what_the_ledger_shows(case, new_case):
     after = new_case().order().payment().entry().run()
     handed = [Exported(before.breaks["break_id"].iloc[0], "EUR", 1, booked=False)]
 
-    assert shown_in_ledger(before.effects, exported=handed) == []
-    assert shown_in_ledger(after.effects, exported=handed) == handed
+    assert booked_since(before.effects, exported=handed) == []
+    assert booked_since(after.effects, exported=handed) == handed
 
 
 def test_what_two_people_wrote_off_is_not_booked_as_well(case):

@@ -10,7 +10,7 @@ from recon.sandbox.population import populate
 from recon.sandbox.terms import load_terms
 from recon.sandbox.world.cash import bank_month
 from recon.sandbox.world.night import (
-    NOT_SHOWN,
+    NOT_DISPLAYED,
     Account,
     LedgerLine,
     SettlementLine,
@@ -56,8 +56,8 @@ def test_every_code_is_planted_or_has_a_reason(night):
     found = [scenario.expected.finding for scenario in night.scenarios if scenario.expected]
     injected = {finding for finding in found if isinstance(finding, BreakCode)}
 
-    assert injected | set(NOT_SHOWN) == set(BreakCode)
-    assert injected & set(NOT_SHOWN) == set()
+    assert injected | set(NOT_DISPLAYED) == set(BreakCode)
+    assert injected & set(NOT_DISPLAYED) == set()
 
 
 def test_any_size_makes_a_night():

@@ -3,7 +3,7 @@
 import pytest
 
 from recon.model.errors import UsageError
-from recon.steps.admin.answered_workbook import WantedAnswer, answered_workbook
+from recon.steps.admin.answered_workbook import AnswerToEnter, answered_workbook
 from recon.steps.admin.sql_questions import answer
 from recon.steps.approvals.returned_answers import import_resolutions
 from recon.steps.runtime.identity import identify
@@ -13,7 +13,7 @@ from reports.workbook_io import form, returned_answers, workbooks
 from tests.recon.steps.approvals.test_returned_answers import wrong_amounts
 from tests.recon.steps.conftest import ACCOUNT, MERCHANT, capture, run_folder
 
-ASKED = WantedAnswer("Dan Orr", "asked the gateway")
+ASKED = AnswerToEnter("Dan Orr", "asked the gateway")
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def kept(merchant):
 def test_what_is_filled_is_what_comes_back_and_nothing_counts_before(answered):
     break_id = str(answered.result().breaks["break_id"].iloc[0])
 
-    path, count = filled(answered, WantedAnswer("Dan Orr", "asked", [break_id]))
+    path, count = filled(answered, AnswerToEnter("Dan Orr", "asked", [break_id]))
 
     assert count == 1
     read = returned_answers(path)
@@ -59,10 +59,10 @@ def test_what_is_filled_is_what_comes_back_and_nothing_counts_before(answered):
 @pytest.mark.parametrize(
     ("wanted", "sentence"),
     [
-        (WantedAnswer("", "asked"), "--owner is a text"),
-        (WantedAnswer("Dan Orr", " "), "--comment is a text"),
-        (WantedAnswer("D" * 61, "asked"), "at most 60"),
-        (WantedAnswer("Dan Orr", "asked", ["nobody"]), "nobody is no open break"),
+        (AnswerToEnter("", "asked"), "--owner is a text"),
+        (AnswerToEnter("Dan Orr", " "), "--comment is a text"),
+        (AnswerToEnter("D" * 61, "asked"), "at most 60"),
+        (AnswerToEnter("Dan Orr", "asked", ["nobody"]), "nobody is no open break"),
     ],
 )
 def test_what_says_nothing_is_refused(answered, wanted, sentence):

@@ -24,8 +24,8 @@ from recon.steps.approvals.sign_off import write_signature
 from recon.steps.compare.rebuild import rebuild_night
 from recon.steps.compare.what_if import difference, what_if
 from recon.steps.night.report import rebuild
+from recon.steps.runtime.gateway_answers import still_stored
 from recon.steps.runtime.night_folder import STORED_FILES, StoredResult, bind
-from recon.steps.runtime.shown_answers import still_stored
 from recon.store.database import history
 from recon.store.database.night_lock import account_lock
 from recon.store.nights import answer_parts, runs

@@ -113,7 +113,7 @@ def test_a_journal_is_handed_out_once_and_booked_when_the_ledger_shows_it(unbook
     handed = handed_out(merchant, first, out=tmp_path / "out")
     again = handed_out(merchant, first, out=tmp_path / "out")
 
-    assert (handed.journals, again.journals, again.handed_before) == (1, 0, 1)
+    assert (handed.journals, again.journals, again.exported_before) == (1, 0, 1)
     lines = handed.paths[0].read_text().splitlines()
     assert [line.split(",")[3] for line in lines[1:]] == ["1360", "8400"]
     result, states, fourteen = proposed(merchant, first)
@@ -178,10 +178,10 @@ def test_what_is_out_and_not_in_the_books_is_listed_until_they_show_it(unbooked,
 
     assert before == []
     assert (out.kind, out.day, out.format) == ("permanent", "2026-11-20", "csv")
-    assert (out.journal_id, out.order_no, out.handed_out_of) == (name, payment.order_no, first)
+    assert (out.journal_id, out.order_no, out.exported_of) == (name, payment.order_no, first)
     assert Money.of_minor_units(out.amount, currency=out.currency).amount == Decimal(payment.amount)
     assert (listed.journal_id, listed.order_no) == (name, payment.order_no)
-    assert (listed.amount, listed.handed_out_at) == (out.amount, out.handed_out_at)
+    assert (listed.amount, listed.exported_at) == (out.amount, out.exported_at)
 
     book(merchant, payment)
     merchant.wait(hours=24)

@@ -337,7 +337,7 @@ def test_a_failure_keeps_the_files_of_an_earlier_run(ran, monkeypatch, failing):
         raise BROKEN_DISK
 
     if failing == "text":
-        monkeypatch.setattr(result_files, "csv_parts", broken_rows)
+        monkeypatch.setattr(result_files, "csv_chunks", broken_rows)
     with pytest.raises(OutputError, match="No space left on device"):
         reconcile_files(request(ran), clock=lambda: NOW, write_workbook=broken, sheet_totals=broken)
     assert contents(ran / "out") == before

@@ -2,7 +2,7 @@ import pytest
 from sqlalchemy import delete
 
 from recon.files.formats.json_text import read_json_object
-from recon.model.errors import ArchiveBrokenError, InputsGoneError
+from recon.model.errors import ArchiveBrokenError, InputsMissingError
 from recon.model.nights import Mode
 from recon.model.terms import Verdict
 from recon.steps.compare import rebuild
@@ -90,7 +90,7 @@ def test_what_is_gone_is_named(merchant):
     run_id = newest(merchant).run_id
     merchant.as_owner(delete(rules_version))
 
-    with pytest.raises(InputsGoneError, match=r"the rules of run .* are not stored any more"):
+    with pytest.raises(InputsMissingError, match=r"the rules of run .* are not stored any more"):
         again(merchant, run_id)
 
 
@@ -100,7 +100,7 @@ def test_a_run_that_never_compared_cannot_be_rebuilt(merchant):
             now = merchant.clock()
             runs.start(connection, merchant.request, run_id="never", as_of=now, now=now)
             run = runs.get(connection, "never")
-        with pytest.raises(InputsGoneError, match="did not keep what it compared"):
+        with pytest.raises(InputsMissingError, match="did not keep what it compared"):
             rebuilt(run, environment=environment)
 
 

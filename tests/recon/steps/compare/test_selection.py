@@ -24,13 +24,13 @@ from recon.steps.compare.stored_sources import (
     sources_of_night,
 )
 from recon.steps.night import whole_night as night
-from recon.steps.runtime import shown_answers
+from recon.steps.runtime import gateway_answers
+from recon.steps.runtime.gateway_answers import Moment, reply_rows
 from recon.steps.runtime.night_folder import StoredLedger, bind, storages_of, write_ledger
-from recon.steps.runtime.shown_answers import Moment, reply_rows
 from recon.steps.runtime.window import NOTHING_BEFORE
 from recon.store.nights import runs
 from recon.store.nights.answer_parts import BASELINE
-from recon.store.nights.settlement_rows import AskedFor
+from recon.store.nights.settlement_rows import NamedPayments
 from tests.recon.steps.conftest import ORDER_HEADER
 from tests.recon.steps.files.test_settlement_files import declare, line, place, send
 from tests.recon.steps.large_nights import AT, peak_bytes, peak_bytes_of_objects
@@ -200,7 +200,7 @@ def drop_many(merchant, numbers):
 
 def answered(run, numbers, *, environment):
     """Answers about all of them, as the gateway would give them."""
-    shown_answers.note_asked(run, phase=BASELINE, keys=numbers, environment=environment)
+    gateway_answers.note_queried(run, phase=BASELINE, keys=numbers, environment=environment)
     payments = [
         {
             "order_no": number,
@@ -215,7 +215,7 @@ def answered(run, numbers, *, environment):
     ]
     said = dict.fromkeys(numbers, (KeyAnswer.FOUND, ""))
     rows = reply_rows(run, KeyAnswers(said, (*payments,)), asked=Moment(AT, NEVER_READ, 0))
-    shown_answers.save(run, rows, environment=environment)
+    gateway_answers.save(run, rows, environment=environment)
 
 
 BYTES_A_LINE = 340
@@ -247,7 +247,7 @@ def tables_made(run, environment):
     inputs = frozen_inputs(run, environment=environment)
     with environment.store.reading() as connection:
         read = RunReading(connection, run, inputs, environment)
-        chosen = read.lines(asked=AskedFor.of(), before=NOTHING_BEFORE)
+        chosen = read.lines(asked=NamedPayments.of(), before=NOTHING_BEFORE)
     assert len(chosen.pay_outs) == 1
     for name in (SETTLEMENT, TARIFFS):
         assert Rows.of(chosen.table(name), schema=SCHEMAS[name]).rows.num_rows >= 20_000

@@ -3,7 +3,7 @@ from datetime import UTC, datetime
 import pytest
 from sqlalchemy import text
 
-from recon.instructions.eligibility import ShownPayment
+from recon.instructions.eligibility import QueriedPayment
 from recon.model.terms import GatewayState
 from recon.steps.money.settle import larger_of, payments_by_order
 from tests.recon.steps.files.test_settlement_files import declare, line, place, send
@@ -19,7 +19,7 @@ ROW = {
 
 
 def _shown(row, **more):
-    return row["order_no"], ShownPayment(
+    return row["order_no"], QueriedPayment(
         *(row["transaction_id"], GatewayState.PAID),
         *(row["payment_status"], row["currency"], row["amount"], row["transaction_date"]),
         **more,

@@ -15,7 +15,7 @@ from recon.gateway_client import (
     UnknownOutcomeError,
     UnsignedError,
 )
-from recon.instructions.eligibility import Eligible, ShownPayment
+from recon.instructions.eligibility import Eligible, QueriedPayment
 from recon.instructions.money_requests import GatewayOfMoney
 from recon.model.errors import Defect, OutputError
 from recon.model.terms import GatewayState, InstructionKind
@@ -134,7 +134,7 @@ def _eligible(number, kind=K.CAPTURE, *, transaction=""):
         payment_amount=100,
         line=number,
     )
-    payment = ShownPayment(transaction or f"T{number}", GatewayState.PAID, "3000", "EUR", 100)
+    payment = QueriedPayment(transaction or f"T{number}", GatewayState.PAID, "3000", "EUR", 100)
     return Eligible(instruction, payment)
 
 

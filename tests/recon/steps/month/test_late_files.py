@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from recon.model.business_date import BusinessCalendar, BusinessMonth
-from recon.month.stated import asked_earlier, statement_of
+from recon.month.stated import earlier_query, statement_of
 from recon.month.statement import (
     WAITS,
     ClosedPeriod,
@@ -190,14 +190,14 @@ def in_transit(statement, *, at):
     return {currency: amount for currency, amount in sums.items() if amount}
 
 
-@pytest.mark.parametrize("is_shown", [True, False])
-def test_books_of_what_was_won_back_before_a_month_are_held_against_it(tmp_path, *, is_shown):
+@pytest.mark.parametrize("is_reported", [True, False])
+def test_books_of_what_was_won_back_before_a_month_are_held_against_it(tmp_path, *, is_reported):
     """Where seven less are booked they are open in it, and unproven if no break of it says so."""
     truth = MonthTruth(FIRST, 12, per_day=1, after=31)
     sale = next(sale for sale in truth.sales if sale.is_booked_at_once)
     booked = next(each for each in truth.entries if each.order == sale.order)
     booked.amount -= 7
-    if is_shown:
+    if is_reported:
         truth.unbooked.add(sale.order)
     days = [*days_of(sale.sold, sale.won), LAST, *days_of(DECEMBER.first, truth.end)[::6]]
     nights = nights_of(truth, tmp_path, days=days)
@@ -206,10 +206,10 @@ def test_books_of_what_was_won_back_before_a_month_are_held_against_it(tmp_path,
 
     rows = statement.ledger[statement.ledger["key"].eq(sale.order)]
     assert [*zip(rows["what"], rows["amount"], rows["shown"], strict=True)] == [
-        ("open", -7, -7 if is_shown else 0)
+        ("open", -7, -7 if is_reported else 0)
     ]
     unproven = {each.id for each in statement.equations if not each.holds}
-    assert unproven == (set() if is_shown else {"P5", "P6"})
+    assert unproven == (set() if is_reported else {"P5", "P6"})
 
 
 def test_entries_that_were_renumbered_before_a_month_are_in_its_books_once(tmp_path):
@@ -270,7 +270,7 @@ def test_earlier_nights_are_asked_about_what_comes_back_once_a_month_is_closed(p
     ]
     frame = framed(DECEMBER, closed_by=closed_by)
 
-    asked = asked_earlier(frame, nights=own)
+    asked = earlier_query(frame, nights=own)
 
     assert len(back) == 2
     if not closed_by:

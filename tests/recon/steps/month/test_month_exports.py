@@ -128,10 +128,10 @@ def test_the_journals_of_a_closed_month_leave_once_as_they_were_sealed(over, tmp
         expected[line.account, line.currency] += line.debit - line.credit
     assert sums(path) == expected
     assert len(path.read_text().splitlines()) == len(sealed) + 1 == 7
-    assert (handed.journals, handed.handed_before, handed.held_back_journals) == (3, 0, {})
-    assert (twice.paths, twice.journals, twice.handed_before) == ((), 0, 3)
+    assert (handed.journals, handed.exported_before, handed.held_back_journals) == (3, 0, {})
+    assert (twice.paths, twice.journals, twice.exported_before) == ((), 0, 3)
     night = handed_out(over, newest(over).run_id, out=tmp_path / "night")
-    assert (night.journals, night.handed_before) == (0, 1)
+    assert (night.journals, night.exported_before) == (0, 1)
     assert problems(over) == ""
 
 
@@ -141,7 +141,7 @@ def test_what_a_night_handed_out_is_in_no_file_of_the_month(over, tmp_path):
 
     handed = exported(over, tmp_path / "out")
 
-    assert (handed.journals, handed.handed_before) == (2, 1)
+    assert (handed.journals, handed.exported_before) == (2, 1)
     assert ACCRUED[0] in handed.paths[0].read_text()
 
 
@@ -205,9 +205,9 @@ def test_journals_leave_by_currency(over, tmp_path):
     (path,) = euros.paths
     assert path.name == f"journals-{MERCHANT}-{ACCOUNT}-2026-11-close-1-EUR.csv"
     assert {currency for _, currency in sums(path)} == {"EUR"}
-    assert (euros.journals, again.journals, again.handed_before) == (2, 0, 2)
+    assert (euros.journals, again.journals, again.exported_before) == (2, 0, 2)
     assert {currency for _, currency in sums(rest.paths[0])} == {"USD"}
-    assert (rest.journals, rest.handed_before) == (1, 2)
+    assert (rest.journals, rest.exported_before) == (1, 2)
 
 
 @pytest.mark.parametrize(

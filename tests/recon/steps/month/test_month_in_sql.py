@@ -37,7 +37,7 @@ TERMS = [
 Shown = Mapping[tuple[int, int], int | None]
 """Payment and order -> what of its 100 was refunded by a night; None: a part, nobody says which."""
 
-nights_shown = st.lists(
+nights_page = st.lists(
     st.dictionaries(
         st.tuples(st.integers(0, 5), st.integers(0, 1)), st.sampled_from([0, 30, 100]), max_size=8
     ),
@@ -113,7 +113,7 @@ def expected(nights):
 
 
 @settings(max_examples=8)
-@given(nights=nights_shown)
+@given(nights=nights_page)
 def test_a_payment_changes_where_a_night_shows_it_otherwise_than_the_last_one_did(nights):
     """Also after nights that did not show it, and where two orders have one payment."""
     with tables_of(nights) as month:

@@ -67,7 +67,7 @@ def test_what_may_be_of_an_ended_month_waits_for_its_close(begun, tmp_path, monk
     assert name in path.read_text()
     assert days_of(path) == [LAST] * 4 + [AFTER] * 2
     last = of_night(merchant, tmp_path / "night")
-    assert (last.journals, last.handed_before, last.held_back_journals) == (0, 1, {})
+    assert (last.journals, last.exported_before, last.held_back_journals) == (0, 1, {})
 
 
 def test_by_a_word_all_of_a_night_is_booked_on_its_own_day(begun, tmp_path):

@@ -8,7 +8,7 @@ import pytest
 
 from recon.model.business_date import BusinessMonth
 from recon.month import close as month_closes
-from recon.month.close import prepared_close, seen_close
+from recon.month.close import prepared_close, reviewed_close
 from recon.month.statement import CLOSING
 from reports.month_workbook import close_workbook
 from tests.recon.steps.month import test_signed_closes as closes
@@ -39,7 +39,9 @@ def test_a_close_of_the_open_month_lists_them_and_has_their_sheet(late):
     named = {each.what: each for each in close.open_items if each.sheet == "Prior periods"}
     assert "Of a closed month, reported after its close" in named
     assert not [what for what in named if what.startswith("Gateway: opens otherwise")]
-    book = openpyxl.load_workbook(BytesIO(close_workbook(close, seen_close(close))), data_only=True)
+    book = openpyxl.load_workbook(
+        BytesIO(close_workbook(close, reviewed_close(close))), data_only=True
+    )
     rows = [[cell.value for cell in row] for row in book["Prior periods"].iter_rows(min_row=5)]
     assert [str(row[0])[:7] for row in rows if row[0]] == ["2026-11"]
 

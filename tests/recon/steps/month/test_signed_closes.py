@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from flows.people import month_shown
+from flows.people import month_page
 from recon.acts import ActContext, Done, ReopenMonth, SignClose, submit
 from recon.model.business_date import BusinessMonth
 from recon.model.errors import NightHeldError, ReconError, UsageError
@@ -23,11 +23,11 @@ from recon.month import close as closed_view_module
 from recon.month import signing as signed_closes
 from recon.month.close import (
     PreparedClose,
-    SeenClose,
+    ReviewedClose,
     basis_of,
     closed_view,
     prepared_close,
-    seen_close,
+    reviewed_close,
 )
 from recon.month.signing import CloseDecision, MonthToSign, sign_close
 from recon.steps.admin.verify import verify
@@ -82,7 +82,7 @@ def ended(begun: Callable[[Any], Merchant], monkeypatch: pytest.MonkeyPatch) -> 
     return begun(play_people)
 
 
-def drawn(close: Any, seen: SeenClose) -> bytes:
+def drawn(close: Any, seen: ReviewedClose) -> bytes:
     named = " ".join(sorted(seen.files))
     return f"workbook of {close.stated.statement.month.name} beside {named}".encode()
 
@@ -95,7 +95,7 @@ def context_of(environment: Environment) -> ActContext:
 def digest_of(merchant: Merchant, month: BusinessMonth = NOVEMBER) -> str:
     with merchant.environment() as environment:
         prepared = signed_closes.prepared_close(month, account=OWN, environment=environment)
-        return seen_close(prepared).digest
+        return reviewed_close(prepared).digest
 
 
 def signed(
@@ -368,7 +368,7 @@ def test_the_workbook_of_a_close_has_both_names(ended):
     )
 
     signed_close = replace(prepared, signatures=names)
-    content = close_workbook(signed_close, seen_close(signed_close))
+    content = close_workbook(signed_close, reviewed_close(signed_close))
 
     sheet = openpyxl.load_workbook(BytesIO(content), data_only=True)["Close"]
     words = [str(cell.value) for row in sheet.iter_rows() for cell in row if cell.value]
@@ -493,12 +493,12 @@ def test_an_account_that_is_not_declared_is_refused(ended):
 def test_the_form_shows_a_month_as_the_command_does(ended):
     asked = {"month": NOVEMBER.name, "merchant_id": "", "account_id": ""}
     with ended.environment() as environment:
-        sentence, lines = month_shown(environment, asked)
+        sentence, lines = month_page(environment, asked)
     assert sentence.startswith("2026-11: READY")
     assert f"- Digest: {digest_of(ended)}" in lines
 
     close(ended)
     with ended.environment() as environment:
-        sentence, lines = month_shown(environment, asked)
+        sentence, lines = month_page(environment, asked)
     assert sentence == "2026-11: CLOSED."
     assert any("closed.xlsx" in line for line in lines)

@@ -34,7 +34,7 @@ from recon.steps.files.incomplete import NO_ANSWER, missing_sources
 from recon.steps.night import notices
 from recon.steps.night import whole_night as night
 from recon.steps.night.monitor import index_after
-from recon.steps.night.report import Workbooks, shown_sources
+from recon.steps.night.report import Workbooks, workbook_sources
 from recon.store.database import history
 from recon.store.nights import runs
 from recon.store.schema import run
@@ -374,7 +374,7 @@ def test_what_is_shown_is_what_the_whole_sources_say(case, tmp_path, *, is_settl
         case.line(order_no="B", fee=40).line("payout", order_no="", gross=0, net=9900)
     night = night_of(case, folder=tmp_path)
     whole, _ = sources_of_night(night)
-    shown = shown_sources(night)
+    shown = workbook_sources(night)
 
     assert bridge_of(shown.sources) == bridge_of(whole)
     assert bridge_of(whole)[SourceKind.ORDERS]["equal to or older than another row"] < 0
@@ -409,7 +409,7 @@ def test_fees_of_a_night_are_those_of_all_its_lines(case, tmp_path, brand, monke
     )
     assert isinstance(contract, FeeContract)
 
-    ours, theirs = shown_sources(night).fees(contract), charged_fees(whole, contract=contract)
+    ours, theirs = workbook_sources(night).fees(contract), charged_fees(whole, contract=contract)
 
     assert ours is not None
     assert theirs is not None
@@ -417,7 +417,7 @@ def test_fees_of_a_night_are_those_of_all_its_lines(case, tmp_path, brand, monke
         pd.testing.assert_frame_equal(getattr(ours, name), getattr(theirs, name))
     assert ours.totals == theirs.totals
     assert ours.claims["claimed"].tolist() == [6]
-    assert shown_sources(night).fees(None) is None
+    assert workbook_sources(night).fees(None) is None
 
 
 @pytest.mark.parametrize(("answers", "is_missing"), [((), False), (("failed",), True)])
@@ -425,7 +425,7 @@ def test_a_night_without_a_usable_answer_says_so(case, answers, tmp_path, *, is_
     """Only where some were asked about; and without books there are none."""
     for answer in answers:
         case.answer(answer)
-    shown = shown_sources(night_of(case.order(), folder=tmp_path))
+    shown = workbook_sources(night_of(case.order(), folder=tmp_path))
 
     assert (NO_ANSWER in missing_sources(shown.sources)) == is_missing
     assert shown.sources.ledger is None

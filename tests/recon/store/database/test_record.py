@@ -14,8 +14,8 @@ from recon.model.resolutions import BreakAnswer, Import
 from recon.model.terms import InstructionKind
 from recon.store.database.history import REPORTED, append
 from recon.store.database.record import (
+    ATTESTED_TABLES,
     BEFORE_MONEY,
-    BOUND_TABLES,
     CASE,
     INSTRUCTION,
     RUN,
@@ -41,7 +41,7 @@ from tests.recon.store.scripted import eligible_captures
 
 _PAST_ON_POSTGRESQL = "ALTER TABLE history DISABLE TRIGGER ALL"
 AT = datetime(2026, 11, 22, tzinfo=UTC)
-TABLES = {bound.table.name: bound for bound in BOUND_TABLES}
+TABLES = {bound.table.name: bound for bound in ATTESTED_TABLES}
 PAYOUT = replace(CAPTURE, kind=InstructionKind.PAYOUT, amount=500, currency="EUR", sealed="gAAAA")
 
 
@@ -97,7 +97,7 @@ def spoken(store, run):
 
 def problems(store):
     with store.reading() as connection:
-        return list(changed_in(connection, BOUND_TABLES))
+        return list(changed_in(connection, ATTESTED_TABLES))
 
 
 def first_row(connection, bound):
@@ -156,7 +156,7 @@ def test_every_bound_column_is_named_with_table_and_key(spoken, table):
                 continue
             forged = row | {column: another(bound.table.c[column], row[column])}
             write(connection, bound, row, becomes=forged)
-            found = list(changed_in(connection, BOUND_TABLES))
+            found = list(changed_in(connection, ATTESTED_TABLES))
             write(connection, bound, forged, becomes=row)
 
             named = f"{start}{row[bound.key]}: "
@@ -165,7 +165,7 @@ def test_every_bound_column_is_named_with_table_and_key(spoken, table):
             words = f"its {column.replace('_', ' ')} "
             words = words if column != bound.within else "its table does not"
             assert any(words in one for one in found), (column, found)
-        assert list(changed_in(connection, BOUND_TABLES)) == []
+        assert list(changed_in(connection, ATTESTED_TABLES)) == []
 
 
 def write(connection, bound, row, *, becomes):

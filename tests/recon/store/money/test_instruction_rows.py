@@ -8,7 +8,7 @@ from sqlalchemy import delete, insert, update
 
 from recon.desk.endorsement import Kind
 from recon.desk.held_keys import NO_KEYS, SANDBOX_KEYS, HeldKeys
-from recon.instructions.eligibility import Eligible, ShownPayment
+from recon.instructions.eligibility import Eligible, QueriedPayment
 from recon.instructions.instruction import Instruction, Intention
 from recon.instructions.planning import Plan
 from recon.model.errors import GateClosedError
@@ -163,7 +163,7 @@ ALONE: dict[str, Any] = {"order_no": "", "transaction_id": ""}
 
 def _left_out(store, run, *items, ids_unique=False):
     wanted = items[0]
-    paid = ShownPayment(wanted.transaction_id, GatewayState.PAID, "3000", "EUR", 10_000)
+    paid = QueriedPayment(wanted.transaction_id, GatewayState.PAID, "3000", "EUR", 10_000)
     with store.writing() as connection:
         instruction_rows.save_plan(connection, run, plan=Plan(items, ()), at=AT)
         found = left_out(connection, [Eligible(wanted, paid)], ids_unique=ids_unique)
@@ -216,7 +216,7 @@ def test_what_another_carried_out_meanwhile_is_left_out(store, run, name):
 @pytest.mark.parametrize("state", ["withdrawn", "rejected", "confirmed", "in_doubt"])
 def test_what_is_no_longer_approved_is_left_out(store, run, state):
     stands = replace(WANTED, state=InstructionState(state), message="changed their mind")
-    paid = ShownPayment(WANTED.transaction_id, GatewayState.PAID, "3000", "EUR", 10_000)
+    paid = QueriedPayment(WANTED.transaction_id, GatewayState.PAID, "3000", "EUR", 10_000)
     with store.writing() as connection:
         instruction_rows.save_plan(connection, run, plan=Plan([stands], ()), at=AT)
         found = left_out(connection, [Eligible(WANTED, paid)], ids_unique=True)
@@ -225,7 +225,7 @@ def test_what_is_no_longer_approved_is_left_out(store, run, state):
 
 
 def test_a_row_that_is_gone_is_left_out(store):
-    gone = Eligible(WANTED, ShownPayment("T1", GatewayState.PAID, "3000", "EUR", 10_000))
+    gone = Eligible(WANTED, QueriedPayment("T1", GatewayState.PAID, "3000", "EUR", 10_000))
     with store.reading() as connection:
         found = left_out(connection, [gone], ids_unique=False)
 

@@ -10,7 +10,7 @@ from sqlalchemy import Engine, event, select, text, update
 from recon.gateway_client import BatchReply, PreparedRequest, RawReply, ReplyOutcome
 from recon.gateway_client.payouts import PayoutRecord
 from recon.gateway_client.replies import RowOutcome
-from recon.instructions.eligibility import Eligible, ShownPayment
+from recon.instructions.eligibility import Eligible, QueriedPayment
 from recon.model.errors import Defect, GateClosedError, NightHeldError
 from recon.model.nights import Mode, NightRequest
 from recon.model.terms import GatewayState, InstructionKind, InstructionState
@@ -291,7 +291,7 @@ PAYOUT = replace(
 
 def _planned(store, run):
     (payout,) = planned(store, run, PAYOUT)
-    return Eligible(payout, ShownPayment("", GatewayState.NONE, "", "EUR", 25_000))
+    return Eligible(payout, QueriedPayment("", GatewayState.NONE, "", "EUR", 25_000))
 
 
 def _sealed(store):

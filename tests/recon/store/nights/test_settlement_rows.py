@@ -14,7 +14,7 @@ from recon.model.terms import Reject, SourceFile, SourceKind
 from recon.store.nights import bank_rows, settlement_rows
 from recon.store.nights.settlement_rows import (
     OLDER,
-    AskedFor,
+    NamedPayments,
     Settlements,
 )
 from tests.recon.store.stored_files import keep_lines
@@ -103,11 +103,11 @@ def test_what_is_charged_back_and_paid_out_is_counted_once(settled):
     back = {"entry_type": "chargeback", "transaction_id": "T", "gross": -100, "net": -101}
     paid = {"entry_type": "payout", "gross": 50, "fee": 0, "net": 50}
     given_back = {**back, "entry_type": "chargeback_reversal", "gross": 10}
-    asked_for = {**paid, "own_reference": "ours"}
+    named_payments = {**paid, "own_reference": "ours"}
     other = {**back, "account_id": "100042002"}
     settled.save("settlement/1", back, paid, given_back)
     settled.save("settlement/2", back, back, paid, {**back, "gross": -30})
-    settled.save("settlement/3", asked_for, {"transaction_id": "T"}, other)
+    settled.save("settlement/3", named_payments, {"transaction_id": "T"}, other)
     with settled.asked() as asked:
         assert asked.charged_back() == {("T", "EUR"): 220}
     paid_out = settled.paid_out(settled.run.account)
@@ -250,7 +250,7 @@ LINES: tuple[dict[str, object], ...] = (
 def test_only_lines_of_some_types_or_with_some_text_are_asked_for(settled):
     settled.save("settlement/1", *LINES)
     with settled.asked() as settlements:
-        lines = settlements.lines(since="2026-11-01", asked=AskedFor.of(["A"], ["T"]))
+        lines = settlements.lines(since="2026-11-01", asked=NamedPayments.of(["A"], ["T"]))
         paid = lines.table(["settled_on"], entry_types=["payout"])
         days = paid["settled_on"].to_pylist()
         told = lines.table(["order_no", "source"], with_text=["brand", "region"]).to_pylist()
@@ -375,7 +375,7 @@ def test_a_night_has_what_a_plain_model_says(settled, seed):
             for name in ("order_no", "transaction_id")
         }
         with settled.asked() as settlements:
-            wanted = replace(AskedFor.of(*asked.values()), by_payment=by_payment)
+            wanted = replace(NamedPayments.of(*asked.values()), by_payment=by_payment)
             lines_of_night = settlements.lines(since=SINCE, asked=wanted)
         expected = modelled(files, settled.run, asked=asked, by_payment=by_payment)
         assert as_read(lines_of_night) == expected

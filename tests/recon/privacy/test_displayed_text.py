@@ -3,7 +3,14 @@ import os
 import pytest
 
 from recon.privacy.bank_accounts import masked_accounts
-from recon.privacy.shown_text import defused, masked, name_problem, printable, redacted, shown_name
+from recon.privacy.displayed_text import (
+    defused,
+    displayed_name,
+    masked,
+    name_problem,
+    printable,
+    redacted,
+)
 
 
 @pytest.mark.parametrize(
@@ -38,8 +45,8 @@ def test_what_is_private_is_starred_in_a_sentence(text, shown):
 )
 def test_every_name_of_a_file_can_be_shown_and_stored(name, shown):
     text = os.fsdecode(name)
-    assert shown_name(text) == shown
-    assert shown_name(text).encode().decode() == shown
+    assert displayed_name(text) == shown
+    assert displayed_name(text).encode().decode() == shown
     assert bool(name_problem(text)) == (shown != text)
 
 

@@ -68,7 +68,7 @@ def _of_break(
     )
 
 
-BREAKS_SHOWN_MAX = 100
+BREAKS_DISPLAYED_MAX = 100
 """Rows shown on a terminal or a page; the workbook has all of them."""
 
 

@@ -2,7 +2,7 @@
 
 Each shard's answers are a file, which counts once the database has its hash. At the end of a query
 the files become one step of the night: its manifest names them, and the history records the
-manifest. `ShownAnswers` reads them for each question that is asked of them.
+manifest. `GatewayAnswers` reads them for each question that is asked of them.
 """
 
 import hashlib
@@ -21,8 +21,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recon.archive.rows_file import read_rows
-from recon.archive.schemas import ANSWER_SCHEMAS, ASKED, REPLIES, SCHEMAS, FileSchema
-from recon.archive.step_folder import FileEntry, Rows, seal_parts, write_part
+from recon.archive.schemas import ANSWER_SCHEMAS, QUERIED, REPLIES, SCHEMAS, FileSchema
+from recon.archive.step_folder import FileEntry, Rows, seal_files, write_file
 from recon.archive.storage import MAKE_WRITABLE, Storage, reachable
 from recon.config.rules import Rules
 from recon.instructions.queries import KeyAnswers
@@ -40,10 +40,10 @@ from recon.steps.runtime.night_folder import (
     about_of,
     answer_steps,
     bind,
-    bound_step,
     folder_of,
     links,
     newest,
+    recorded_step,
     storage_at,
     storage_of,
 )
@@ -63,7 +63,7 @@ _ALWAYS = ("phase", *REPLIES.key[1:4], ANSWER)
 UNREAD = f"what the gateway answered {NOT_READ}"
 
 
-def read_part(
+def read_answers(
     part: AnswerPart, *, environment: Environment, columns: Collection[str] = EVERY_COLUMN
 ) -> pa.Table:
     """The rows of a file, checked against its hash, of its own phase and account only."""
@@ -109,7 +109,7 @@ def answers_in(
     # hash only cost a pass over every row.
     hashes: dict[tuple[str, str], list[Hashes]] = {}
     for part in parts:
-        table = read_part(part, environment=environment, columns=columns)
+        table = read_answers(part, environment=environment, columns=columns)
         if ANSWER not in table.column_names:
             msg = (
                 f"{part.path} is not what the history binds of the gateway's answers: it holds "
@@ -121,7 +121,7 @@ def answers_in(
     if any(len(np.unique(np.concatenate(some))) < sum(map(len, some)) for some in hashes.values()):
         later: dict[tuple[str, str], pa.Array] = {}
         for place, part in reversed([*enumerate(parts)]):
-            named = read_part(part, environment=environment, columns=["order_no"])["order_no"]
+            named = read_answers(part, environment=environment, columns=["order_no"])["order_no"]
             known = later.get((part.run_id, part.phase), pa.array([], pa.string()))
             again = pc.is_in(tables[place]["order_no"], value_set=known)
             tables[place] = tables[place].filter(pc.invert(again))
@@ -131,7 +131,7 @@ def answers_in(
     return pa.concat_tables(tables).unify_dictionaries()
 
 
-_SHOWN = (KeyAnswer.FOUND, "")
+_FOUND = (KeyAnswer.FOUND, "")
 """Answer for a payment whose key has no answer of its own."""
 
 
@@ -179,7 +179,7 @@ def reply_rows(
     order_nos = [row["order_no"] for row in got.observations]
     silent = [*got.answers.keys() - set(order_nos)]
     order_nos += silent
-    evaluated = [got.answers.get(order_no, _SHOWN) for order_no in order_nos]
+    evaluated = [got.answers.get(order_no, _FOUND) for order_no in order_nos]
     columns: dict[str, Sequence[Any]] = {
         "order_no": order_nos,
         "answer": [answer for answer, _ in evaluated],
@@ -249,7 +249,7 @@ UNWRITTEN_AFTER = (
 )
 
 
-def note_asked(
+def note_queried(
     run: Run, *, phase: str, keys: "pa.Array | Iterable[str]", environment: Environment
 ) -> pa.Array:
     """Note the keys to query; returns those without a final answer, sorted.
@@ -273,10 +273,10 @@ def note_asked(
             pa.DictionaryArray.from_arrays(codes, [cells[field.name]])
             if field.name in cells
             else new.cast(field.type)
-            for field in ASKED.columns
+            for field in QUERIED.columns
         ]
-        table = pa.table(arrays, schema=ASKED.columns)
-        _save(run, ASKED, table, environment=environment, phase=phase, asked=len(new))
+        table = pa.table(arrays, schema=QUERIED.columns)
+        _save(run, QUERIED, table, environment=environment, phase=phase, asked=len(new))
     # A night that begins has only the new keys.
     return _not_among(order_numbers([known, new]) if len(known) else new, answered)
 
@@ -337,7 +337,7 @@ def _save(
         number = len(answer_parts.of_run(connection, run.run_id)) + 1
     folder = f"{folder_of(run)}/{step}"
     with reachable(storage, doing=_not_stored(phase)):
-        entry = write_part(storage, Rows.of(table, schema=schema, number=number), folder=folder)
+        entry = write_file(storage, Rows.of(table, schema=schema, number=number), folder=folder)
     environment.crash_point("archived some answers")
     part = AnswerPart(
         run_id=run.run_id,
@@ -373,7 +373,7 @@ def seal(run: Run, *, environment: Environment) -> None:
     terms = Terms("", environment.settings.rules.digest)
     about = about_of(run, step, terms=terms, after=after, environment=environment)
     with reachable(storage, doing=_not_stored(parts[-1].phase)):
-        sealed = seal_parts(
+        sealed = seal_files(
             storage, night=folder_of(run), about=about, entries=[part.entry for part in parts]
         )
     environment.crash_point("archived the answers")
@@ -392,23 +392,23 @@ def _open_step(connection: Connection, run: Run) -> str:
 
 def keys_in(parts: Iterable[AnswerPart], *, environment: Environment) -> pa.Array:
     """All keys of some files, answered or not, each once."""
-    files = [part for part in parts if part.schema_label == ASKED.label.decode()]
+    files = [part for part in parts if part.schema_label == QUERIED.label.decode()]
     of_number: dict[str, Any] = {"columns": ["order_no"], "environment": environment}
-    columns = (read_part(part, **of_number)["order_no"] for part in files)
+    columns = (read_answers(part, **of_number)["order_no"] for part in files)
     if len(files) == 1:
         # Each file has a key once: no need to look for repeats.
         return pa.concat_arrays([pa.array([], pa.string()), *next(columns).chunks])
     return order_numbers(columns)
 
 
-def bound_entries(
+def recorded_entries(
     connection: Connection, run_id: str, *, storage: Storage
 ) -> Mapping[str, FileEntry]:
     """Path -> manifest entry of each file of answers that the history of a run records."""
     entries: dict[str, FileEntry] = {}
     for link in links(connection, run_id):
         if link.step.startswith(ANSWERS):
-            sealed = bound_step(storage, link, doing=UNREAD)
+            sealed = recorded_step(storage, link, doing=UNREAD)
             entries |= {f"{link.folder}/{entry.name}": entry for entry in sealed.manifest.files}
     return entries
 
@@ -420,14 +420,14 @@ def unbound(connection: Connection, run: Run, *, environment: Environment) -> st
         ArchiveError: the archive cannot be read.
     """
     storage = storage_of(run, environment=environment)
-    bound = bound_entries(connection, run.run_id, storage=storage)
+    bound = recorded_entries(connection, run.run_id, storage=storage)
     parts = answer_parts.of_run(connection, run.run_id)
     saved = {part.path: part.entry for part in parts}
     tampered = sorted(path for path in {*bound, *saved} if bound.get(path) != saved.get(path))
     if tampered:
         return f"{tampered[0]} is not what the history binds of the gateway's answers"
     for part in parts:
-        if part.schema_label == ASKED.label.decode() and part.asked != part.row_count:
+        if part.schema_label == QUERIED.label.decode() and part.asked != part.row_count:
             return f"{part.path} has {part.row_count} keys, and {part.asked} are counted"
     return ""
 
@@ -440,7 +440,7 @@ _RISK = '"risk": {"'
 
 
 @dataclass(frozen=True, slots=True)
-class ShownAnswers:
+class GatewayAnswers:
     """The answers of a run, and the earlier ones of its account.
 
     Every method raises ArchiveError where a file of answers cannot be read, or is not the one whose
@@ -486,7 +486,7 @@ class ShownAnswers:
         is_replaced = pc.and_(pc.invert(is_after), pc.is_in(table["order_no"], value_set=again))
         return table.filter(pc.invert(is_replaced))
 
-    def asked_keys(self) -> pa.Array:
+    def queried_keys(self) -> pa.Array:
         """All keys of its own account that the run queried, each once."""
         parts = answer_parts.of_run(self.connection, self.run.run_id)
         own = [part for part in parts if part.phase in OWN_PHASES]
@@ -517,12 +517,12 @@ class ShownAnswers:
         """GATEWAY_COLUMNS of answers in the merchant's other accounts, "not found" included."""
         parts = answer_parts.of_run(self.connection, self.run.run_id)
         table = self.rows({part.phase for part in parts if part.phase.startswith(OF_ACCOUNT)})
-        is_shown = pc.is_valid(table["queried_at"])
+        is_reported = pc.is_valid(table["queried_at"])
         answer = table["answer"].cast(pa.string())
-        is_absent = pc.and_(pc.invert(is_shown), pc.equal(answer, KeyAnswer.NOT_FOUND.value))
-        words = pc.if_else(is_shown, KeyAnswer.FOUND.value, KeyAnswer.NOT_FOUND.value)
+        is_absent = pc.and_(pc.invert(is_reported), pc.equal(answer, KeyAnswer.NOT_FOUND.value))
+        words = pc.if_else(is_reported, KeyAnswer.FOUND.value, KeyAnswer.NOT_FOUND.value)
         evaluated = table.set_column(table.schema.get_field_index("answer"), "answer", words)
-        return _frame(evaluated.filter(pc.or_(is_shown, is_absent)))
+        return _frame(evaluated.filter(pc.or_(is_reported, is_absent)))
 
     def before_money(self, order_nos: Collection[str]) -> dict[str, str]:
         """Key -> final answer of some orders before money moved."""
@@ -549,7 +549,7 @@ class ShownAnswers:
             if row["transaction_id_count_distinct"] == 1
         }
 
-    def statuses_shown(self, transactions: Collection[str]) -> dict[str, list[str]]:
+    def statuses_reported(self, transactions: Collection[str]) -> dict[str, list[str]]:
         """Transaction -> its statuses in the baseline, for those that appear there."""
         names = ["transaction_id", "payment_status"]
         table = self._shown("transaction_id", transactions, columns=names)
@@ -558,7 +558,7 @@ class ShownAnswers:
             statuses.setdefault(row["transaction_id"], []).append(row["payment_status"])
         return statuses
 
-    def risks_shown(self, transactions: Collection[str]) -> list[Mapping[str, Any]]:
+    def risks_reported(self, transactions: Collection[str]) -> list[Mapping[str, Any]]:
         """Transaction, time and detail of some payments, where the answer has risk data."""
         columns = ["transaction_id", "queried_at", "detail"]
         table = self._shown("transaction_id", transactions, columns=columns, phases=OWN_PHASES)
@@ -593,10 +593,10 @@ class ShownAnswers:
             if writer not in bound:
                 _, merchant_id, account_id, *_ = part.path.split("/")
                 storage = storage_at((merchant_id, account_id), environment=self.environment)
-                bound[writer] = bound_entries(self.connection, writer, storage=storage)
+                bound[writer] = recorded_entries(self.connection, writer, storage=storage)
             if bound[writer].get(part.path) != part.entry:
                 continue
-            table = read_part(part, environment=self.environment)
+            table = read_answers(part, environment=self.environment)
             about = pc.and_(
                 pc.equal(table["order_no"], order_no), pc.greater_equal(table["asked_after"], after)
             )
@@ -692,7 +692,7 @@ def seen_of(
 ) -> Iterator[Seen]:
     """The states of a payment in order of arrival, or that it was not shown.
 
-    `rows`: see `ShownAnswers.evidence`.
+    `rows`: see `GatewayAnswers.evidence`.
     """
     for row in rows:
         if row["queried_at"] is not None and row["transaction_id"] == transaction_id:

@@ -23,7 +23,7 @@ from recon.month.close import (
     differing_lines,
     name_of,
     prepared_close,
-    seen_close,
+    reviewed_close,
     write_files,
 )
 from recon.month.stated import StatedMonth
@@ -45,7 +45,7 @@ from reports.month_workbook import close_workbook
 from reports.reading.index_workbook import file_link
 from reports.sheets.labels import as_text
 
-BLOCKERS_SHOWN_MAX = OPEN_SHOWN_MAX = 20
+BLOCKERS_DISPLAYED_MAX = OPEN_DISPLAYED_MAX = 20
 """Maximum number of lines of each on a terminal or page; the workbook has all of them."""
 
 
@@ -77,7 +77,7 @@ class AccountMonth:
 
 
 @dataclass(frozen=True, slots=True)
-class ShownClose:
+class ClosePreview:
     """The close of one account's month; `lines` tells where its workbook and files are."""
 
     lines: Sequence[str]
@@ -91,14 +91,14 @@ class ShownClose:
     """The statement; None where a sealed folder cannot be read by this version."""
 
 
-def shown_close(
+def close_preview(
     month: BusinessMonth,
     *,
     account: tuple[str, str],
     folder: Path | None,
     environment: Environment,
     is_compared: bool = True,
-) -> ShownClose:
+) -> ClosePreview:
     """Load a close as it was sealed, or prepare it, and write its workbook.
 
     Args:
@@ -113,11 +113,11 @@ def shown_close(
     if view is not None:
         return _sealed(view, folder=folder)
     prepared = prepared_close(month, account=account, environment=environment)
-    seen = seen_close(prepared)
+    seen = reviewed_close(prepared)
     name = name_of(prepared.stated, what="close")
     files = write_files(seen.files, folder=folder / name)
     workbook = put_in_place(close_workbook(prepared, seen), path=folder / f"{name}.xlsx")
-    return ShownClose(
+    return ClosePreview(
         [
             *_lines(prepared, digest=seen.digest),
             f"Workbook: {workbook}",
@@ -131,7 +131,7 @@ def shown_close(
     )
 
 
-def _sealed(view: ClosedView, *, folder: Path) -> ShownClose:
+def _sealed(view: ClosedView, *, folder: Path) -> ClosePreview:
     closed = view.closed
     sums = sums_of(view.figures)
     owed = {key: sums[key, of, at] for key, of, at in sums if (of, at) == (GATEWAY, CLOSING)}
@@ -156,7 +156,7 @@ def _sealed(view: ClosedView, *, folder: Path) -> ShownClose:
         "would_differ": [*(view.differs or ())],
     }
     own = AccountMonth.of_closed(view, workbook=workbook)
-    return ShownClose(lines, (), document, own, 0, view.stated)
+    return ClosePreview(lines, (), document, own, 0, view.stated)
 
 
 def _lines(prepared: PreparedClose, *, digest: str) -> Iterator[str]:
@@ -174,11 +174,11 @@ def _lines(prepared: PreparedClose, *, digest: str) -> Iterator[str]:
         owed = statement.sum_of(currency, of="gateway", at="closing")
         shown = Money.of_minor_units(owed, currency=currency)
         yield f"The gateway owes {statement.closing_text}: {shown}"
-    for each in prepared.open_items[:OPEN_SHOWN_MAX]:
+    for each in prepared.open_items[:OPEN_DISPLAYED_MAX]:
         amount = each.currency and Money.of_minor_units(each.amount, currency=each.currency)
         what = as_text(each.what, code=each.code)
         yield f"Open: {what}, {each.count}, {amount}".rstrip(", ")
-    left = len(prepared.open_items) - OPEN_SHOWN_MAX
+    left = len(prepared.open_items) - OPEN_DISPLAYED_MAX
     if left > 0:
         yield f"and {left} more that are open: see the sheet Close"
     yield f"Digest: {digest}"
@@ -190,10 +190,10 @@ def _lines(prepared: PreparedClose, *, digest: str) -> Iterator[str]:
 def blocked(prepared: PreparedClose) -> list[str]:
     """Text of the reasons why a month cannot be closed, for a terminal or a page."""
     lines = []
-    for each in prepared.blockers[:BLOCKERS_SHOWN_MAX]:
+    for each in prepared.blockers[:BLOCKERS_DISPLAYED_MAX]:
         owner = f" Owner: {each.owner}." if each.owner else ""
         lines.append(f"Blocked: {as_text(each.what, code=each.code)}.{owner} Next: {each.where}")
-    if (left := len(prepared.blockers) - BLOCKERS_SHOWN_MAX) > 0:
+    if (left := len(prepared.blockers) - BLOCKERS_DISPLAYED_MAX) > 0:
         lines.append(f"and {left} more: see the sheet Close")
     return lines
 

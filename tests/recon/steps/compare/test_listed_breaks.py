@@ -3,7 +3,7 @@
 import pandas as pd
 
 from recon.matching.breaks.result import BREAK_COLUMNS
-from recon.steps.compare.shown_breaks import BREAKS_SHOWN_MAX, rows_of_breaks
+from recon.steps.compare.listed_breaks import BREAKS_DISPLAYED_MAX, rows_of_breaks
 
 
 def breaks(*rows):
@@ -48,6 +48,6 @@ def test_only_the_first_are_shown_and_what_has_no_order_by_what_it_is_of():
     frame = breaks(*({**own, "exposure": n} for n in range(150)))
 
     assert len(rows_of_breaks(frame)) == 150
-    assert len(rows_of_breaks(frame, at_most=BREAKS_SHOWN_MAX)) == 100
+    assert len(rows_of_breaks(frame, at_most=BREAKS_DISPLAYED_MAX)) == 100
     assert rows_of_breaks(frame)[0]["order"] == "S1"
     assert rows_of_breaks(frame.iloc[:0]) == []

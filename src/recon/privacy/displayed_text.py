@@ -10,7 +10,7 @@ import re
 from recon.privacy.bank_accounts import masked_accounts
 from recon.privacy.card_numbers import holds_card, masked_cards
 
-SHOWN_CHARACTERS_MAX = 120
+DISPLAYED_CHARACTERS_MAX = 120
 """Maximum length of an external value in a reject or a message."""
 
 CODE_HIDDEN = "***"
@@ -48,7 +48,7 @@ def masked_codes(text: str) -> str:
     return _CODE_BEFORE.sub(rf"{CODE_HIDDEN}\g<1>", shown)
 
 
-def redacted(text: str, *, characters_max: int = SHOWN_CHARACTERS_MAX) -> str:
+def redacted(text: str, *, characters_max: int = DISPLAYED_CHARACTERS_MAX) -> str:
     """Return the text masked, printable, on one line and limited in length."""
     shown = printable(masked(text))
     if len(shown) <= characters_max:
@@ -76,7 +76,7 @@ def _number(character: str) -> str:
     return f"\\u{ord(character):04x}"
 
 
-def shown_name(name: str) -> str:
+def displayed_name(name: str) -> str:
     """Return the name of a file or folder for use in messages, tables and reports."""
     return printable(masked(name))
 

@@ -22,8 +22,15 @@ from recon.proof.night_tables import frame_of_table, table_of
 from recon.steps.money.gate import gate_of
 from recon.steps.night import whole_night as night
 from recon.steps.night.report import risk_reported
-from recon.steps.runtime import shown_answers
+from recon.steps.runtime import gateway_answers
 from recon.steps.runtime.environment import Environment
+from recon.steps.runtime.gateway_answers import (
+    EVERY_COLUMN,
+    GatewayAnswers,
+    Moment,
+    reply_rows,
+    seen_of,
+)
 from recon.steps.runtime.night_folder import (
     LEDGER_STEP,
     StoredLedger,
@@ -32,13 +39,6 @@ from recon.steps.runtime.night_folder import (
     storage_of,
     sums_of_entries,
     write_ledger,
-)
-from recon.steps.runtime.shown_answers import (
-    EVERY_COLUMN,
-    Moment,
-    ShownAnswers,
-    reply_rows,
-    seen_of,
 )
 from recon.store.nights import journal_rows, runs
 from recon.store.nights.answer_parts import AFTER, BASELINE, sibling_phase
@@ -82,23 +82,23 @@ class Asking:
     def ask(self, *keys, phase=BASELINE):
         """Note keys; those that wait."""
         run, environment = self.run, self.environment
-        waiting = shown_answers.note_asked(run, phase=phase, keys=keys, environment=environment)
+        waiting = gateway_answers.note_queried(run, phase=phase, keys=keys, environment=environment)
         return waiting.to_pylist()
 
     def keep(self, said, *payments, phase=BASELINE, account=""):
         """Keep answers."""
         got, asked = KeyAnswers(said, payments), Moment(AT, NEVER_READ, ASKED_AFTER)
         rows = reply_rows(self.run, got, asked=asked, phase=phase, account_id=account)
-        shown_answers.save(self.run, rows, environment=self.environment)
+        gateway_answers.save(self.run, rows, environment=self.environment)
 
     def seal(self):
         """End the query."""
-        shown_answers.seal(self.run, environment=self.environment)
+        gateway_answers.seal(self.run, environment=self.environment)
 
     def told(self, question, *words, **options):
         """The answer to a question, from what is committed now."""
         with self.environment.store.reading() as connection:
-            answers = ShownAnswers(connection, self.run, self.environment)
+            answers = GatewayAnswers(connection, self.run, self.environment)
             return getattr(answers, question)(*words, **options)
 
     def rows(self):
@@ -120,7 +120,7 @@ class Asking:
     def unbound(self):
         """Why money would wait."""
         with self.environment.store.reading() as connection:
-            return shown_answers.unbound(connection, self.run, environment=self.environment)
+            return gateway_answers.unbound(connection, self.run, environment=self.environment)
 
 
 def test_a_file_of_keys_that_counts_as_answers_is_refused_by_name(asking):
@@ -133,7 +133,7 @@ def test_a_file_of_keys_that_counts_as_answers_is_refused_by_name(asking):
         with pytest.raises(ArchiveBrokenError, match=r"it holds none, .*backup"):
             asking.told("rows", columns=columns)
     with pytest.raises(ArchiveBrokenError, match="it holds none"):
-        asking.told("statuses_shown", ["T-1"])
+        asking.told("statuses_reported", ["T-1"])
 
 
 @pytest.fixture
@@ -167,7 +167,7 @@ def test_only_unanswered_keys_are_asked_again(asking):
     asking.keep({"A": FOUND}, payment("A"))
 
     assert asking.ask("A", "B", "C") == ["B", "C"]
-    keys = asking.told("asked_keys")
+    keys = asking.told("queried_keys")
     assert sorted(keys.to_pylist()) == ["A", "B", "C"]
 
 
@@ -200,7 +200,7 @@ def test_what_a_later_answer_takes_back_is_shown_to_nobody(asking):
     asking.keep({"A": FOUND}, payment("A", transaction_id="T-new"))
     payments = ["T-A", "T-B", "T-new"]
 
-    assert asking.told("statuses_shown", payments) == {
+    assert asking.told("statuses_reported", payments) == {
         "T-B": ["2000"],
         "T-new": ["2000"],
     }
@@ -268,16 +268,16 @@ def test_payments_are_shown_by_order_transaction_and_status(asking):
     of_a = asking.told("payments", {"A"})
     only = asking.told("only_payments", {"A", "C", "Z"})
     payments = ["T-A", "T-C", "T-Z"]
-    statuses = asking.told("statuses_shown", payments)
-    risks = asking.told("risks_shown", ["T-C2", "T-Z"])
-    others = asking.told("risks_shown", ["T-C"])
+    statuses = asking.told("statuses_reported", payments)
+    risks = asking.told("risks_reported", ["T-C2", "T-Z"])
+    others = asking.told("risks_reported", ["T-C"])
     dates = asking.told("authorised_at", {"A", "Z"})
     orders = asking.told("orders_of", {"T-A", "T9"})
 
     assert [(row["order_no"], row["amount"]) for row in of_a] == [("A", 1_000), ("B", 1_000)]
     assert only == {"A": "T-A"}
     assert statuses == {"T-A": ["2000", "4100"], "T-C": ["2000"]}
-    assert asking.told("statuses_shown", []) == {}
+    assert asking.told("statuses_reported", []) == {}
     assert risk_reported(risks) == {"T-C2": "score 82"}
     assert others == []
     assert dates == {"A": AT}
