@@ -113,7 +113,7 @@ def waiting_for_people(environment: "Environment") -> int:
     """Return how many instructions wait for approval, over all accounts."""
     from recon.steps.money.approve import waiting
 
-    return len(waiting(environment).wanted.items)
+    return len(waiting(environment).approvals.items)
 
 
 def ended(run_id: str, summaries: Sequence[StepSummary], *, artifacts: Artifacts) -> State[Any]:

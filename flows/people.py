@@ -118,15 +118,15 @@ def form(
     }
 
     def run(**given: Any) -> State[Any]:
-        wanted, who, code = (given.pop(each) for each in (chooses, "name", "code"))
+        chosen, who, code = (given.pop(each) for each in (chooses, "name", "code"))
         with opened_environment() as environment:
             if boxes:
-                given = dict(boxes_ticked(environment, given | {chooses: wanted}))
-            if wanted == shows:
+                given = dict(boxes_ticked(environment, given | {chooses: chosen}))
+            if chosen == shows:
                 sentence, lines = shown(environment, given)
                 return ended(name, sentence=sentence, ending="Shown", lines=lines)
             done = perform(
-                choices[wanted].act(given),
+                choices[chosen].act(given),
                 name=who,
                 code=lambda: code,
                 context=ActContext(environment, drawings),
@@ -202,16 +202,16 @@ KEYS = {
 
 def approvals_page(environment: Environment, given: Given) -> tuple[str, Sequence[str]]:
     """Show the list that waits, or its ticked part; then offer all waiting items in the form."""
-    every = waiting(environment).wanted
+    every = waiting(environment).approvals
     offer(every)
     ticked = [each for each in every.items if each.instruction_id in given["instructions"]]
-    wanted = list_of(ticked) if ticked else every
-    count, left = len(wanted.items), len(every.items) - len(wanted.items)
+    approvals = list_of(ticked) if ticked else every
+    count, left = len(approvals.items), len(every.items) - len(approvals.items)
     sentence = f"Waits: {count} instructions"
-    sentence += f", {sums_text(wanted.sums)}, list {wanted.digest}." if count else "."
+    sentence += f", {sums_text(approvals.sums)}, list {approvals.digest}." if count else "."
     lines = ["", *(f"- {on_a_page(each)}" for each in acts.write_offs_waiting(environment))]
     sentence += f" {left} more are not ticked." if left else ""
-    return sentence, [*lines_of_list(wanted), *lines]
+    return sentence, [*lines_of_list(approvals), *lines]
 
 
 def boxes_ticked(environment: Environment, given: Given) -> Given:
@@ -222,12 +222,12 @@ def boxes_ticked(environment: Environment, given: Given) -> Given:
             list changed, or a kind is rejected without the digest of a list that was shown.
     """
     kinds, named = given["kinds"], {text.partition(" ")[0] for text in given["instructions"]}
-    waits = waiting(environment).wanted.items if kinds or named else ()
+    waits = waiting(environment).approvals.items if kinds or named else ()
     of_kinds = [each for each in waits if not kinds or each.kind in kinds]
     meant = [each for each in of_kinds if not named or each.instruction_id in named]
-    if gone := sorted(named - {each.instruction_id for each in meant}):
+    if missing := sorted(named - {each.instruction_id for each in meant}):
         what = f" as {' or '.join(kinds)}" if kinds else ""
-        msg = f"{', '.join(gone)} waits no more{what}: show the list again, nothing was changed"
+        msg = f"{', '.join(missing)} waits no more{what}: show the list again, nothing was changed"
         raise UsageError(msg)
     if kinds and not meant:
         msg = f"no {' or '.join(kinds)} waits: show the list again, nothing was changed"
@@ -245,11 +245,11 @@ def boxes_ticked(environment: Environment, given: Given) -> Given:
     return {name: value for name, value in given.items() if name != "kinds"} | {"instructions": ids}
 
 
-def offer(wanted: "ApprovalList") -> None:
+def offer(approvals: "ApprovalList") -> None:
     """Update the form with a box for each waiting instruction, in Prefect's stored schema."""
     boxes = [
         " ".join(filter(None, (item.instruction_id, item.kind, _money(item), item.order_no)))
-        for item in wanted.items[:ROWS_DISPLAYED_MAX]
+        for item in approvals.items[:ROWS_DISPLAYED_MAX]
     ]
     try:
         with suppress(ObjectNotFound), get_client(sync_client=True) as client:
@@ -267,10 +267,10 @@ def _money(item: "Instruction") -> str:
     return str(Money.of_minor_units(item.amount, currency=item.currency)) if item.currency else ""
 
 
-def lines_of_list(wanted: "ApprovalList") -> list[str]:
+def lines_of_list(approvals: "ApprovalList") -> list[str]:
     """Return table lines of all that waits: what deserves a second look first, then the rest."""
-    looked_at = (*wanted.repeats, *wanted.first_payees, *wanted.largest)
-    shown = {item.instruction_id: item for item in (*looked_at, *wanted.items)}
+    looked_at = (*approvals.repeats, *approvals.first_payees, *approvals.largest)
+    shown = {item.instruction_id: item for item in (*looked_at, *approvals.items)}
     lines = table_lines(
         ("instruction", "kind", "order", "amount", "why it waits"),
         (
@@ -279,8 +279,8 @@ def lines_of_list(wanted: "ApprovalList") -> list[str]:
         ),
     )
     if (more := len(shown) - ROWS_DISPLAYED_MAX) > 0:
-        rest = "tick a kind and show again, or see the workbooks' sheets Instructions"
-        lines += ["", f"{more:,} more wait and are part of this list: {rest}."]
+        others = "tick a kind and show again, or see the workbooks' sheets Instructions"
+        lines += ["", f"{more:,} more wait and are part of this list: {others}."]
     return lines
 
 

@@ -255,27 +255,31 @@ class Approve(Act):
 
 
 def _lines_of(wait: Waiting) -> Iterator[str]:
-    wanted = wait.wanted
-    if not wanted.items:
+    approvals = wait.approvals
+    if not approvals.items:
         yield "No instruction waits for approval."
         return
-    yield f"List {wanted.digest}: {len(wanted.items)} instructions, {sums_text(wanted.sums)}"
+    yield (
+        f"List {approvals.digest}: {len(approvals.items)} instructions, {sums_text(approvals.sums)}"
+    )
     if wait.first_by and wait.valid_until:
         yield f"  {wait.first_by} approved it; valid until {wait.valid_until:%Y-%m-%d %H:%M} UTC"
     for title, items in (
-        ("largest", wanted.largest),
-        ("look like repeats", wanted.repeats),
-        ("to payees never paid before", wanted.first_payees),
+        ("largest", approvals.largest),
+        ("look like repeats", approvals.repeats),
+        ("to payees never paid before", approvals.first_payees),
     ):
-        if not items and items is not wanted.largest:
+        if not items and items is not approvals.largest:
             continue
-        yield f"  {title} ({len(items)} of {len(wanted.items)}):"
+        yield f"  {title} ({len(items)} of {len(approvals.items)}):"
         for item in items[:ITEMS_DISPLAYED_MAX]:
             yield f"    {reported_of(item)}{f' - {item.hold}' if item.hold else ''}"
-            related = wait.related.get(item.instruction_id, ()) if items is wanted.repeats else ()
+            related = (
+                wait.related.get(item.instruction_id, ()) if items is approvals.repeats else ()
+            )
             for first in related:
                 yield f"      beside {reported_with(first)}"
-    yield f"To approve it: recon approve --list {wanted.digest} --as NAME"
+    yield f"To approve it: recon approve --list {approvals.digest} --as NAME"
 
 
 def write_offs_waiting(environment: Environment) -> Iterator[str]:
@@ -309,7 +313,7 @@ class RejectInstructions(Act):
         """Store the rejection of one person, which is enough."""
         ids: Sequence[str] = self.instructions
         if self.list_digest:
-            wanted = approve.waiting(person.environment).wanted
+            wanted = approve.waiting(person.environment).approvals
             if ids or wanted.digest != self.list_digest:
                 msg = f"the list is {wanted.digest} now; look at it before you reject all of it"
                 raise UsageError(msg)
@@ -511,10 +515,10 @@ class DismissFile(AboutFile):
 
     def carry_out(self, person: Person, _drawings: DrawingsOf) -> Done:
         """Store it."""
-        gone = file_decisions.dismiss(
+        dismissed = file_decisions.dismiss(
             self.file, account=self.account, person=person, reason=self.reason
         )
-        night = f"the night of {gone.business_date}"
+        night = f"the night of {dismissed.business_date}"
         return Done(sentence=f"Let go: {self.file}. Start {night} again.")
 
 

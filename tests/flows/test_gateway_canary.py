@@ -205,7 +205,7 @@ def approve_all(merchant):
         for name, secret in CODE_SECRETS.items():
             code = SecretStr(pyotp.TOTP(secret).at(merchant.clock()))
             person = identify(name, code=code, environment=environment)
-            digest = waiting(environment).wanted.digest
+            digest = waiting(environment).approvals.digest
             approve(digest, person=person, environment=environment)
 
 

@@ -213,7 +213,7 @@ def test_what_is_ticked_is_exactly_what_is_meant(monkeypatch, ticks, meant):
     items = [
         replace(INSTRUCTION, instruction_id=f"i{n}", kind=kind) for n, kind in enumerate(kinds)
     ]
-    waits = SimpleNamespace(wanted=list_of(items))
+    waits = SimpleNamespace(approvals=list_of(items))
     monkeypatch.setattr(people, "waiting", lambda _: waits)
     shown = {"decision": "show", "list_digest": ""}
     given = {"kinds": [], "instructions": [], **shown, **ticks}

@@ -105,7 +105,7 @@ class Shop:
         with self.opened(day) as opened:
             for who in PEOPLE:
                 person = identify(who, code=None, environment=opened)
-                approve(waiting(opened).wanted.digest, person=person, environment=opened)
+                approve(waiting(opened).approvals.digest, person=person, environment=opened)
 
     def declare_people(self):
         """Two who approve and decide."""

@@ -93,7 +93,7 @@ def _echo_yes(world: "World", wanted: str, *names: str) -> None:
     only = approve.Narrowing(instruction_ids=(wanted,))
     for name in names:
         with world.environment() as environment, suppress(ReconError):
-            digest = approve.waiting(environment, only=only).wanted.digest
+            digest = approve.waiting(environment, only=only).approvals.digest
             person = people.person_of(world, name)
             approve.approve(digest, person=person, environment=environment, only=only)
 

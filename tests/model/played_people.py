@@ -110,7 +110,7 @@ def _approve(world: "World", item: Instruction, *, environment: Environment) -> 
     world.merchant.purged[intention_of(item)] += 1
     for short in PEOPLE:
         with _unless("nothing waits for approval"):
-            digest = approve.waiting(environment, only=only).wanted.digest
+            digest = approve.waiting(environment, only=only).approvals.digest
             approve.approve(
                 digest, person=person_of(world, short), environment=environment, only=only
             )

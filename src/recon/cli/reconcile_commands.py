@@ -176,9 +176,9 @@ def workbook(
         if owner or comment:
             from recon.steps.admin.answered_workbook import AnswerToEnter, answered_workbook
 
-            wanted = AnswerToEnter(owner, comment, breaks or ())
+            to_enter = AnswerToEnter(owner, comment, breaks or ())
             path, count = answered_workbook(
-                named, wanted, path=out, environment=environment, workbooks=workbooks()
+                named, to_enter, path=out, environment=environment, workbooks=workbooks()
             )
             echo(f"Answered: {count} break{'s' * (count != 1)}, in {path}")
             echo(f"To take them in: recon import-resolutions {path} --as NAME")

@@ -83,19 +83,19 @@ Decides = Callable[[Approver], str]
 
 
 def decides_on(
-    wanted: ApprovalList, *, asked_by: Iterable[str], key: Callable[[str], str]
+    approvals: ApprovalList, *, requesters: Iterable[str], key: Callable[[str], str]
 ) -> Decides:
     """Return a check of who can approve a list: approvers within their limit who did not ask.
 
     Args:
-        wanted: The list.
-        asked_by: Names of those who requested any of it by hand.
+        approvals: The list.
+        requesters: Names of those who requested any of it by hand.
         key: Returns the identity of a name (`approvers.person_key`).
     """
-    asked, within = set(map(key, asked_by)), decides_within(wanted.sums, what="the list")
+    holders, within = set(map(key, requesters)), decides_within(approvals.sums, what="the list")
 
     def problem(person: Approver) -> str:
-        return f"{person.name} asked for it" if key(person.name) in asked else within(person)
+        return f"{person.name} asked for it" if key(person.name) in holders else within(person)
 
     return problem
 
@@ -140,20 +140,20 @@ def problem_of_rest(
 
 
 def problem_since(
-    people: tuple[str, str], *, wanted: ApprovalList, declared: Mapping[str, Approver]
+    people: tuple[str, str], *, approvals: ApprovalList, declared: Mapping[str, Approver]
 ) -> str:
     """Return why the approval of two people is no longer valid; "" if it is.
 
     Args:
         people: Names of the first and the second approver, as in reports.
-        wanted: What they approved.
+        approvals: What they approved.
         declared: The people as declared now; empty if they are declared elsewhere.
     """
     if problem := problem_of_people(people, did="approved", declared=declared):
         return problem
     if not declared:
         return ""
-    decides = decides_on(wanted, asked_by=(), key=partial(person_key, declared=declared))
+    decides = decides_on(approvals, requesters=(), key=partial(person_key, declared=declared))
     return problem_of_two(_both(people, declared=declared), decides=decides)
 
 
@@ -188,17 +188,17 @@ def beyond_limit(person: Approver, *, currency: str, amount: int, what: str) -> 
 
 def requesters_of(holds: Iterable[str]) -> set[str]:
     """Return the people who requested instructions by hand, as their holds say; files have none."""
-    asked = (re.match(REQUESTED_BY_HAND, hold) for hold in holds)
-    return {match[1] for match in asked if match}
+    holders = (re.match(REQUESTED_BY_HAND, hold) for hold in holds)
+    return {match[1] for match in holders if match}
 
 
 def sums_text(sums: Mapping[str, int]) -> str:
     """Return sums as text, such as `10.00 EUR, 500 JPY`."""
-    shown = [
+    each_sum = [
         f"{Money.of_minor_units(amount, currency=currency).amount} {currency}"
         for currency, amount in sums.items()
     ]
-    return ", ".join(shown)
+    return ", ".join(each_sum)
 
 
 def reported_of(item: Instruction) -> str:

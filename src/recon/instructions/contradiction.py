@@ -15,7 +15,12 @@ from datetime import timedelta
 
 from recon.gateway_client.batches import is_refund_number
 from recon.instructions.instruction import Instruction
-from recon.instructions.resolution import ANSWERS_APART_MIN, CAPTURED_STATES, Seen, by_any_clock
+from recon.instructions.resolution import (
+    ANSWERS_APART_MIN,
+    CAPTURED_STATES,
+    ObservedPayment,
+    by_any_clock,
+)
 from recon.model.terms import CONFIRMED_STATES, GatewayState, InstructionKind, InstructionState
 from recon.model.uptime import Uptime, between
 
@@ -63,7 +68,7 @@ class Opposite:
 def contradicted_by(
     ended: Instruction,
     *,
-    seen: Sequence[Seen],
+    observed: Sequence[ObservedPayment],
     readings: Sequence[Uptime],
     opposite: Collection[GatewayState],
     quarantined_for: timedelta,
@@ -72,7 +77,7 @@ def contradicted_by(
 
     Args:
         ended: As above, with the instant of its end.
-        seen: Answers about its payment that were queried after its end, in order of arrival.
+        observed: Answers about its payment that were queried after its end, in order of arrival.
         readings: Clock readings since its end, the earliest first.
         opposite: States that contradict it (see `against`).
         quarantined_for: Time after the end in which answers may lag behind and do not count.
@@ -80,8 +85,8 @@ def contradicted_by(
     ended_at = ended.outcome_at
     if ended_at is None:
         return None
-    steady: list[Seen] = []
-    for answer in reversed(seen):
+    steady: list[ObservedPayment] = []
+    for answer in reversed(observed):
         since = between(readings[0], answer.uptime)
         passed = by_any_clock(since, last=ended_at, now=answer.queried_at)
         if answer.state not in opposite or passed < quarantined_for:

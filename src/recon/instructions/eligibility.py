@@ -40,7 +40,7 @@ class QueriedPayment:
     """Minor units charged back according to settlement files or the ledger."""
 
     @property
-    def shown(self) -> str:
+    def as_queried(self) -> str:
         """The payment as the gateway shows it, as text."""
         amount = format_minor_units(self.amount, currency=self.currency)
         return f"{amount} {self.currency} with payment_status {self.payment_status}"
@@ -67,7 +67,7 @@ class Eligible:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class Ineligible:
     """An instruction that is not sent tonight, with the reason."""
 
     instruction: Instruction
@@ -85,7 +85,7 @@ def clear(
     others: Sequence[Instruction],
     multiple_captures: bool = False,
     ids_unique: bool = False,
-) -> Eligible | Refused:
+) -> Eligible | Ineligible:
     """Decide whether an approved instruction may be sent, given the gateway and the journal.
 
     Args:
@@ -96,10 +96,10 @@ def clear(
         ids_unique: Whether the merchant declares request ids as unique to a movement.
     """
     if baseline.answer is not KeyAnswer.FOUND:
-        return Refused(instruction, _NO_ANSWER[baseline.answer])
+        return Ineligible(instruction, _NO_ANSWER[baseline.answer])
     payment = _choose(instruction, payments=baseline.payments)
     if isinstance(payment, str):
-        return Refused(instruction, payment)
+        return Ineligible(instruction, payment)
     same_payment = [
         other
         for other in others
@@ -111,19 +111,19 @@ def clear(
         by_kind = _capture_in_parts
     for check in (_fits_payment, _nothing_open):
         if reason := check(instruction, payment, same_payment):
-            return Refused(instruction, reason)
+            return Ineligible(instruction, reason)
     payment_id = payment.transaction_id
     if repeats := unagreed(
         instruction, others=same_payment, transaction_id=payment_id, ids_unique=ids_unique
     ):
         return _repeated(instruction, repeats)
     reason = by_kind(instruction, payment, same_payment)
-    return Refused(instruction, reason) if reason else Eligible(instruction, payment)
+    return Ineligible(instruction, reason) if reason else Eligible(instruction, payment)
 
 
-def _repeated(instruction: Instruction, repeats: Sequence[Instruction]) -> Refused:
+def _repeated(instruction: Instruction, repeats: Sequence[Instruction]) -> Ineligible:
     ids = tuple(repeat.instruction_id for repeat in repeats)
-    return Refused(instruction, reported_repeats(repeats), is_for_people=True, repeats=ids)
+    return Ineligible(instruction, reported_repeats(repeats), is_for_people=True, repeats=ids)
 
 
 def clear_alone(
@@ -132,7 +132,7 @@ def clear_alone(
     others: Sequence[Instruction],
     rule_approver: str,
     ids_unique: bool = False,
-) -> Eligible | Refused:
+) -> Eligible | Ineligible:
     """Decide on an instruction that no query covers: a payout, or the end of a subscription.
 
     Args:
@@ -146,14 +146,14 @@ def clear_alone(
         if repeats := unagreed(instruction, others=own, transaction_id="", ids_unique=ids_unique):
             return _repeated(instruction, repeats)
         if instruction.approved_by == rule_approver:
-            return Refused(instruction, "every payout needs approval by two people")
+            return Ineligible(instruction, "every payout needs approval by two people")
         own = []
     for other in own:
         if other.is_open:
             reason = f"instruction {other.instruction_id} of the same subscription is not settled"
-            return Refused(instruction, f"{reason} yet")
+            return Ineligible(instruction, f"{reason} yet")
         if other.may_have_taken_effect:
-            return Refused(instruction, "it was done before")
+            return Ineligible(instruction, "it was done before")
     nothing = QueriedPayment("", GatewayState.NONE, "", instruction.currency, instruction.amount)
     return Eligible(instruction, nothing)
 
@@ -164,8 +164,8 @@ def conflicting_payments(payments: Iterable[QueriedPayment]) -> dict[str, str]:
     reasons: dict[str, str] = {}
     for payment in payments:
         known = first.setdefault(payment.transaction_id, payment)
-        if known.shown != payment.shown:
-            ways = " and as ".join(sorted({known.shown, payment.shown}))
+        if known.as_queried != payment.as_queried:
+            ways = " and as ".join(sorted({known.as_queried, payment.as_queried}))
             reasons[payment.transaction_id] = (
                 f"the gateway shows transaction {payment.transaction_id} in two ways, as {ways}; "
                 "nothing is sent for it until its answers agree"
@@ -187,11 +187,15 @@ def _choose(
         named = [p for p in payments if p.transaction_id == instruction.transaction_id]
         if named:
             return named[0]
-        shown = sorted({payment.transaction_id for payment in payments})
-        more = f" and {len(shown) - DISPLAYED_MAX} more" if len(shown) > DISPLAYED_MAX else ""
+        as_queried = sorted({payment.transaction_id for payment in payments})
+        more = (
+            f" and {len(as_queried) - DISPLAYED_MAX} more"
+            if len(as_queried) > DISPLAYED_MAX
+            else ""
+        )
         return (
             f"the instruction names transaction {instruction.transaction_id}, the gateway shows "
-            f"{', '.join(shown[:DISPLAYED_MAX]) or 'none'}{more} for this order"
+            f"{', '.join(as_queried[:DISPLAYED_MAX]) or 'none'}{more} for this order"
         )
     if len({p.transaction_id for p in payments}) == 1:
         return payments[0]
@@ -332,7 +336,7 @@ class Queue:
     """Instructions to be sent, in order, and those that are refused."""
 
     eligible: tuple[Eligible, ...]
-    refused: tuple[Refused, ...]
+    ineligible: tuple[Ineligible, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -358,7 +362,7 @@ class BatchPlan:
 def queue(eligible: Iterable[Eligible], *, refusal: Callable[[Instruction], str]) -> Queue:
     """Put instructions in sending order; `refusal` is called in it and counts what it passes."""
     passed: list[Eligible] = []
-    refused: list[Refused] = []
+    ineligible: list[Ineligible] = []
     first: dict[str, str] = {}
     for item in sorted(eligible, key=_rank):
         instruction = item.instruction
@@ -367,11 +371,11 @@ def queue(eligible: Iterable[Eligible], *, refusal: Callable[[Instruction], str]
             f"instruction {ahead} of the same payment goes first" if ahead else refusal(instruction)
         )
         if reason:
-            refused.append(Refused(instruction, reason))
+            ineligible.append(Ineligible(instruction, reason))
             continue
         first[touched(item)] = instruction.instruction_id
         passed.append(item)
-    return Queue(tuple(passed), tuple(refused))
+    return Queue(tuple(passed), tuple(ineligible))
 
 
 def touched(item: Eligible) -> str:

@@ -182,11 +182,11 @@ class Intention:
     amount: int
     """Minor units; 0 for a kind that moves none."""
     request_id: str
-    shown: str = ""
+    queried_id: str = ""
     """The one transaction that the gateway shows for the order; "" if unknown."""
 
     @classmethod
-    def of(cls, item: "Instruction | Action", *, shown: str = "") -> "Intention":
+    def of(cls, item: "Instruction | Action", *, queried_id: str = "") -> "Intention":
         """Return the intention of an instruction, or of a row that requests one."""
         subject = ""
         if item.kind is InstructionKind.PAYOUT:
@@ -204,7 +204,7 @@ class Intention:
             currency=item.currency,
             amount=item.amount if item.kind in MOVES_MONEY else 0,
             request_id=item.request_id,
-            shown="" if subject else shown,
+            queried_id="" if subject else queried_id,
         )
 
     @property
@@ -216,7 +216,7 @@ class Intention:
     @property
     def payment(self) -> str:
         """The transaction id, instructed or shown; "" if unknown."""
-        return self.transaction_id or self.shown
+        return self.transaction_id or self.queried_id
 
     def may_be(self, other: "Intention", *, ids_unique: bool) -> bool:
         """Return whether both may be the same movement, so that only people may approve both.

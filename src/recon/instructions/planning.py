@@ -230,15 +230,15 @@ class Known:
         self,
         journal: Iterable[tuple[Instruction, str]] = (),
         *,
-        shown: Mapping[str, str] | None = None,
+        only_payments: Mapping[str, str] | None = None,
     ) -> None:
         """Index the journal.
 
         Args:
             journal: Instructions, each with the name of its file ("" without one).
-            shown: Order -> the one transaction that the gateway shows for it.
+            only_payments: Order -> the one transaction that the gateway shows for it.
         """
-        self.shown = shown or {}
+        self.only_payments = only_payments or {}
         self._by_key: dict[str, Earlier] = {}
         self._by_request: dict[str, Earlier] = {}
         self._about: dict[tuple[str, ...], list[Earlier]] = defaultdict(list)
@@ -264,7 +264,7 @@ class Known:
 
     def meant(self, item: "Instruction | Action") -> Intention:
         """Return the intention, with the payment that the gateway shows for the order."""
-        return Intention.of(item, shown=self.shown.get(item.order_no, ""))
+        return Intention.of(item, queried_id=self.only_payments.get(item.order_no, ""))
 
     def of_key(self, natural_key: str) -> Earlier | None:
         """Return the instruction with a natural key; None if there is none."""

@@ -40,7 +40,7 @@ _K = InstructionKind
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ObservedPayment:
     """The payment of an instruction in one answer; NONE if it was not shown."""
 
     state: GatewayState
@@ -66,11 +66,11 @@ class SearchedRefund:
 class DoubtEvidence:
     """All evidence since the doubt began, each kind in order of arrival."""
 
-    seen: Sequence[Seen] = ()
+    observed: Sequence[ObservedPayment] = ()
     refunds: Sequence[SearchedRefund] = ()
     messages: Sequence[str] = ()
     """Texts on messages of the gateway that name our own reference, or skip a number."""
-    signed: Sequence[Seen] = ()
+    signed: Sequence[ObservedPayment] = ()
     """States of the payment in messages whose signature covers them; they may be replayed."""
     readings: Sequence[Uptime] = ()
     """Clock readings since the doubt began, the earliest first."""
@@ -140,33 +140,33 @@ def resolve(
     # An answer from before the end of the quarantine proves nothing: the effect may still come.
     had_waited = evidence.had_waited
     searched = [one for one in evidence.refunds if had_waited(one.uptime, much=SILENCE_MIN)]
-    seen = [one for one in evidence.seen if had_waited(one.uptime, much=quarantined_for)]
-    unseen = _unseen(seen, evidence=evidence, since=since, now=now)
+    observed = [one for one in evidence.observed if had_waited(one.uptime, much=quarantined_for)]
+    unseen = _unobserved(observed, evidence=evidence, since=since, now=now)
     if evidence.messages:
         # It concerns our refund, or a later one: a person decides, nothing is sent again.
         hint = f"{evidence.messages[-1]}; its signature does not cover that: look the refund up"
-        is_over = seen or unseen or had_waited(evidence.uptime, much=quarantined_for)
+        is_over = observed or unseen or had_waited(evidence.uptime, much=quarantined_for)
         return Resolution(InstructionState.NEEDS_HUMAN, hint) if is_over else None
     return (
-        _by_message(instruction, evidence=evidence, agreed=_agreed(seen) if seen else None)
+        _by_message(instruction, evidence=evidence, agreed=_agreed(observed) if observed else None)
         or _missing_refund(searched)
-        or _by_state(instruction, seen=seen, refund_visible_until=refund_visible_until)
+        or _by_state(instruction, observed=observed, refund_visible_until=refund_visible_until)
         or unseen
-        or _divided(seen)
+        or _divided(observed)
     )
 
 
-def _unseen(
-    seen: Sequence[Seen], *, evidence: DoubtEvidence, since: datetime, now: datetime
+def _unobserved(
+    observed: Sequence[ObservedPayment], *, evidence: DoubtEvidence, since: datetime, now: datetime
 ) -> Resolution | None:
     """Give a doubt to people if no usable answer has shown its payment for UNSEEN_MAX."""
-    last = seen[-1].queried_at if seen else since
-    heard = [answer.uptime for answer in seen[-1:]] or evidence.readings[:1]
+    last = observed[-1].queried_at if observed else since
+    heard = [answer.uptime for answer in observed[-1:]] or evidence.readings[:1]
     quiet = between(heard[0], evidence.uptime) if heard else None
     if by_any_clock(quiet, last=last, now=now) < UNSEEN_MAX:
         return None
     sentence = f"the gateway has not shown this payment since {last:%Y-%m-%d %H:%M} UTC"
-    if evidence.seen and not seen:
+    if evidence.observed and not observed:
         sentence = (
             "no clock says how old the doubt was at any answer: this machine was started anew, or "
             "is another, and the gateway's replies have no Date that decides it"
@@ -182,24 +182,24 @@ def by_any_clock(quiet: timedelta | None, *, last: datetime, now: datetime) -> t
     return abs(now - last) if quiet is None else quiet
 
 
-def _divided(seen: Sequence[Seen]) -> Resolution | None:
+def _divided(observed: Sequence[ObservedPayment]) -> Resolution | None:
     """Give a doubt to people if its answers have disagreed for UNSEEN_MAX."""
-    if not seen or _agreed(seen):
+    if not observed or _agreed(observed):
         return None
-    quiet = between(seen[0].uptime, seen[-1].uptime)
-    last, now = seen[0].queried_at, seen[-1].queried_at
+    quiet = between(observed[0].uptime, observed[-1].uptime)
+    last, now = observed[0].queried_at, observed[-1].queried_at
     if by_any_clock(quiet, last=last, now=now) < UNSEEN_MAX:
         return None
-    states = ", ".join(sorted({answer.state.value for answer in seen}))
+    states = ", ".join(sorted({answer.state.value for answer in observed}))
     sentence = (
-        f"the gateway's {len(seen)} answers since {seen[0].queried_at:%Y-%m-%d %H:%M} UTC do not "
-        f"agree ({states})"
+        f"the gateway's {len(observed)} answers since {observed[0].queried_at:%Y-%m-%d %H:%M} UTC "
+        f"do not agree ({states})"
     )
     return Resolution(InstructionState.NEEDS_HUMAN, sentence)
 
 
 def _by_message(
-    instruction: Instruction, *, evidence: DoubtEvidence, agreed: Seen | None
+    instruction: Instruction, *, evidence: DoubtEvidence, agreed: ObservedPayment | None
 ) -> Resolution | None:
     """Resolve by a signed message that the effect came, together with an answer that shows it.
 
@@ -213,7 +213,7 @@ def _by_message(
     reported = (
         f"a signed message of {states[-1].queried_at:%Y-%m-%d %H:%M:%S} UTC has {states[-1].state}"
     )
-    newest = evidence.seen[-1] if evidence.seen else None
+    newest = evidence.observed[-1] if evidence.observed else None
     if newest is not None and newest.state in applied:
         shown = f"{reported}, and the gateway shows {newest.state}"
         return Resolution(InstructionState.RESOLVED_APPLIED, shown)
@@ -244,9 +244,9 @@ def _missing_refund(refunds: Sequence[SearchedRefund]) -> Resolution | None:
 
 
 def _by_state(
-    instruction: Instruction, *, seen: Sequence[Seen], refund_visible_until: datetime
+    instruction: Instruction, *, observed: Sequence[ObservedPayment], refund_visible_until: datetime
 ) -> Resolution | None:
-    agreed = _agreed(seen) if seen else None
+    agreed = _agreed(observed) if observed else None
     if agreed is None:
         return None
     if agreed.state is GatewayState.NONE:
@@ -256,7 +256,7 @@ def _by_state(
         return _refund(agreed, until=refund_visible_until)
     sentence = (
         f"the gateway showed {agreed.state} in two answers, the last at "
-        f"{agreed.queried_at:%Y-%m-%d %H:%M:%S} UTC ({len(seen)} answers since)"
+        f"{agreed.queried_at:%Y-%m-%d %H:%M:%S} UTC ({len(observed)} answers since)"
     )
     if agreed.state in _APPLIED.get(instruction.kind, frozenset()):
         if not _is_part(instruction):
@@ -272,10 +272,10 @@ def _is_part(instruction: Instruction) -> bool:
     return instruction.amount != instruction.payment_amount
 
 
-def _agreed(seen: Sequence[Seen]) -> Seen | None:
+def _agreed(observed: Sequence[ObservedPayment]) -> ObservedPayment | None:
     """Return the newest answer if one far enough before it agrees, and all in between."""
-    newest = seen[-1]
-    for earlier in reversed(seen[:-1]):
+    newest = observed[-1]
+    for earlier in reversed(observed[:-1]):
         if earlier.state is not newest.state:
             return None
         if _are_apart(earlier, newest):
@@ -287,13 +287,15 @@ def _apart(answers: Sequence[SearchedRefund]) -> bool:
     return len(answers) > 1 and _are_apart(answers[0], answers[-1])
 
 
-def _are_apart(earlier: Seen | SearchedRefund, later: Seen | SearchedRefund) -> bool:
+def _are_apart(
+    earlier: ObservedPayment | SearchedRefund, later: ObservedPayment | SearchedRefund
+) -> bool:
     """Return whether two answers were queried far enough apart to count as two."""
     passed = between(earlier.uptime, later.uptime)
     return passed is not None and passed >= ANSWERS_APART_MIN
 
 
-def _refund(agreed: Seen, *, until: datetime) -> Resolution | None:
+def _refund(agreed: ObservedPayment, *, until: datetime) -> Resolution | None:
     if agreed.state in {_S.REFUNDED, _S.PARTIALLY_REFUNDED}:
         return Resolution(
             InstructionState.NEEDS_HUMAN,

@@ -59,13 +59,13 @@ def test_the_order_of_the_rows_does_not_matter():
 
 def test_the_list_tells_sums_largest_and_repeats():
     yen = replace(ONE, instruction_id="i2", currency="JPY", amount=500, hold="")
-    wanted = list_of([ONE, yen])
+    approvals = list_of([ONE, yen])
     named = replace(ONE, instruction_id="i3", hold="", repeats="i1")
 
-    assert wanted.sums == {"EUR": 10000, "JPY": 500}
-    assert sums_text(wanted.sums) == "100.00 EUR, 500 JPY"
-    assert [one.instruction_id for one in wanted.largest] == ["i1", "i2"]
-    assert [one.instruction_id for one in wanted.repeats] == ["i1"]
+    assert approvals.sums == {"EUR": 10000, "JPY": 500}
+    assert sums_text(approvals.sums) == "100.00 EUR, 500 JPY"
+    assert [one.instruction_id for one in approvals.largest] == ["i1", "i2"]
+    assert [one.instruction_id for one in approvals.repeats] == ["i1"]
     assert list_of([named]).repeats == (named,)
     assert reported_with(replace(named, request_id="R-1", transaction_id="T9")) == (
         "i3 capture 100.00 EUR, order A1, transaction T9, request_id R-1: planned"
@@ -108,7 +108,7 @@ REVIEWER = Approver(name="Dan", role="reviewer", limit={"EUR": Decimal(500)})
 ASKED = Approver(name="Jo Hill", limit={"EUR": Decimal(500)})
 DOLLARS = Approver(name="Eve", limit={"USD": Decimal(500)})
 LOW = Approver(name="Ben", limit={"EUR": Decimal("99.99")})
-MAY = decides_on(list_of([ONE]), asked_by={"jo"}, key=partial(person_key, declared={"jo": ASKED}))
+MAY = decides_on(list_of([ONE]), requesters={"jo"}, key=partial(person_key, declared={"jo": ASKED}))
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from recon.instructions.contradiction import (
     contradicted_by,
     number_unexplained,
 )
-from recon.instructions.resolution import Seen
+from recon.instructions.resolution import ObservedPayment
 from recon.model.terms import GatewayState, InstructionKind, InstructionState
 from recon.model.uptime import Uptime
 from tests.recon.instructions.sample_instructions import INSTRUCTION
@@ -28,8 +28,8 @@ def _reported(item, *answers, others=()):
 def _opposite(item, *answers, others=()):
     return contradicted_by(
         replace(item, outcome_at=ENDED),
-        seen=[
-            Seen(state, ENDED, Uptime("boot", round(minutes * 60_000)))
+        observed=[
+            ObservedPayment(state, ENDED, Uptime("boot", round(minutes * 60_000)))
             for minutes, state in answers
         ],
         readings=[Uptime("boot", 0)],

@@ -6,8 +6,8 @@ import pytest
 from recon.instructions.eligibility import (
     Baseline,
     Eligible,
+    Ineligible,
     QueriedPayment,
-    Refused,
     batches,
     clear,
     clear_alone,
@@ -37,7 +37,7 @@ def _evaluated(instruction, *payments, others=(), answer=KeyAnswer.FOUND, **opti
 
 def _reason(*asked, **options):
     evaluated = _evaluated(*asked, **options)
-    return evaluated.reason if isinstance(evaluated, Refused) else ""
+    return evaluated.reason if isinstance(evaluated, Ineligible) else ""
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_what_fits_is_cleared_with_its_payment(instruction, payment):
 
 @pytest.mark.parametrize("answer", [KeyAnswer.FAILED, KeyAnswer.NOT_FOUND, KeyAnswer.UNMAPPED])
 def test_nothing_is_sent_without_an_answer(answer):
-    assert isinstance(_evaluated(CAPTURE, answer=answer), Refused)
+    assert isinstance(_evaluated(CAPTURE, answer=answer), Ineligible)
 
 
 SHOWN = GatewayState
@@ -139,7 +139,7 @@ def test_what_does_not_fit_waits_with_a_reason(instruction, payments, others, en
 def test_a_second_one_of_an_intention_is_for_people(state):
     evaluated = _evaluated(REFUND, PAID, others=[_other(state=state, amount=4_000)])
 
-    assert isinstance(evaluated, Refused)
+    assert isinstance(evaluated, Ineligible)
     assert (evaluated.is_for_people, evaluated.repeats) == (True, ("i0",))
     assert f"repeat of instruction i0, which is {state}" in evaluated.reason
 
@@ -217,7 +217,7 @@ def test_the_second_instruction_of_a_payment_waits_and_says_for_which():
     )
 
     assert [item.instruction.instruction_id for item in queued.eligible] == ["i2"]
-    assert [item.reason for item in queued.refused] == [
+    assert [item.reason for item in queued.ineligible] == [
         "instruction i2 of the same payment goes first"
     ]
 

@@ -107,7 +107,7 @@ REPORTED_TWICE: list[tuple[dict[str, Any], dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("first", "later", "comes_to"), REPORTED_TWICE)
 def test_what_is_told_twice_is_the_same_again_or_waits_beside_the_first(first, later, comes_to):
-    known = Known(shown={"A-9": "T1"})
+    known = Known(only_payments={"A-9": "T1"})
     _planned(replace(REFUND, **first), known=known)
     told = {"action_id": 2, "file_id": 2, "file_name": "later.csv"} | later
     again = _planned(replace(REFUND, **told), known=known)
@@ -493,8 +493,10 @@ def test_what_one_intention_is(changed, *, may_be):
 def test_a_payment_that_the_gateway_shows_counts_where_no_row_names_it():
     unnamed = replace(INTENDED, order_no="A-2", transaction_id="")
 
-    assert Intention.of(unnamed, shown="T1").may_be(Intention.of(INTENDED), ids_unique=False)
-    assert not Intention.of(unnamed, shown="T2").may_be(Intention.of(INTENDED), ids_unique=False)
+    assert Intention.of(unnamed, queried_id="T1").may_be(Intention.of(INTENDED), ids_unique=False)
+    assert not Intention.of(unnamed, queried_id="T2").may_be(
+        Intention.of(INTENDED), ids_unique=False
+    )
 
 
 def test_a_review_has_no_amount():

@@ -7,8 +7,8 @@ import pytest
 from recon.instructions.instruction import Instruction
 from recon.instructions.resolution import (
     DoubtEvidence,
+    ObservedPayment,
     SearchedRefund,
-    Seen,
     SettledLine,
     by_settlement,
     quarantine,
@@ -43,7 +43,7 @@ def _read(minutes, boot_id="boot", *, gateway=None):
 
 def _seen(*answers):
     return [
-        Seen(state, DOUBT + timedelta(minutes=minutes), _read(minutes))
+        ObservedPayment(state, DOUBT + timedelta(minutes=minutes), _read(minutes))
         for minutes, state in answers
     ]
 
@@ -119,7 +119,7 @@ DECIDED: list[tuple[str, Instruction, Sequence[Answer], str]] = [
 def test_answers_decide_where_two_agree_after_the_quarantine(item, answers, expected):
     newest = max((at for at, _ in answers), default=0)
 
-    assert _state(_by(item, seen=_seen(*answers), minutes=newest)) == expected
+    assert _state(_by(item, observed=_seen(*answers), minutes=newest)) == expected
 
 
 @pytest.mark.parametrize("item", [CAPTURE, REFUND])
@@ -132,9 +132,9 @@ def test_answers_that_never_agree_go_to_people_after_a_bound(item):
     ]
     agreed = (*changing, (5 * DAY, S.AUTHORISED))
 
-    assert _state(_by(item, seen=_seen(*changing[:-2]), minutes=3 * DAY + 1)) == ""
-    assert _state(_by(item, seen=_seen(*changing), minutes=4 * DAY + 1)) == "needs_human"
-    assert _state(_by(CAPTURE, seen=_seen(*agreed), minutes=5 * DAY)) == "resolved_not_applied"
+    assert _state(_by(item, observed=_seen(*changing[:-2]), minutes=3 * DAY + 1)) == ""
+    assert _state(_by(item, observed=_seen(*changing), minutes=4 * DAY + 1)) == "needs_human"
+    assert _state(_by(CAPTURE, observed=_seen(*agreed), minutes=5 * DAY)) == "resolved_not_applied"
 
 
 def test_quarantine_is_never_shorter_than_three_deadlines():
@@ -183,8 +183,8 @@ def test_a_refund_is_decided_by_our_own_reference(minutes, evidence, expected):
 
 def _ended(*answers, readings, now=DOUBT):
     """How a capture ends by answers that were all dated alike, as a wrong clock would."""
-    seen = [Seen(state, DOUBT, uptime) for uptime, state in answers]
-    evidence = DoubtEvidence(seen=seen, readings=readings, uptime=answers[-1][0])
+    seen = [ObservedPayment(state, DOUBT, uptime) for uptime, state in answers]
+    evidence = DoubtEvidence(observed=seen, readings=readings, uptime=answers[-1][0])
     ended = _resolved(CAPTURE, evidence, now=now)
     return "" if ended is None else f"{ended.state}: {ended.evidence}"
 
@@ -241,7 +241,7 @@ def test_where_no_clock_ties_the_answers_people_are_asked_in_the_end():
     ],
 )
 def test_a_payment_that_no_answer_shows_goes_to_people_after_three_days(item, days, answers, says):
-    ended = _by(item, seen=_seen(*answers), minutes=days * DAY)
+    ended = _by(item, observed=_seen(*answers), minutes=days * DAY)
 
     assert bool(ended) is bool(says)
     assert ended is None or ended.evidence.startswith(says)
@@ -271,7 +271,7 @@ SIGNED_PAID = _seen((1, S.PAID))
 def test_a_signed_state_ends_a_doubt_with_one_answer_that_shows_the_effect_too(
     item, minutes, signed, answers, expected
 ):
-    assert _state(_by(item, minutes=minutes, signed=signed, seen=_seen(*answers))) == expected
+    assert _state(_by(item, minutes=minutes, signed=signed, observed=_seen(*answers))) == expected
 
 
 ITEM = replace(

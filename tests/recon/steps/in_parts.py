@@ -13,7 +13,7 @@ from recon.steps.compare import in_buckets, reconcile
 from recon.steps.compare.sealed_inputs import write_compared
 from recon.steps.compare.stored_sources import small_of_night
 from recon.steps.runtime.environment import Environment
-from recon.steps.runtime.night_folder import COMPARED, IN_PARTS, RESULTS, folder_of, storage_of
+from recon.steps.runtime.night_folder import BUCKETS, COMPARED, RESULTS, folder_of, storage_of
 from recon.store.nights.runs import Run
 
 ORDERS_PER_PART = 3
@@ -60,8 +60,8 @@ def compared_twice(
 def files_of(run: Run, *, environment: Environment) -> dict[str, bytes]:
     """The files of both steps byte for byte, and that of parts nothing stays."""
     storage, night = storage_of(run, environment=environment), folder_of(run)
-    assert storage.names(f"{night}/{IN_PARTS}") == []
-    assert f"{night}/{IN_PARTS}" not in storage.folders(night)
+    assert storage.names(f"{night}/{BUCKETS}") == []
+    assert f"{night}/{BUCKETS}" not in storage.folders(night)
     names = [*storage.names(f"{night}/{COMPARED}"), *storage.names(f"{night}/{RESULTS}")]
     return {name: storage.read(name) for name in names if not name.endswith(MANIFEST)}
 

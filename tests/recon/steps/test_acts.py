@@ -90,7 +90,7 @@ def test_two_people_speak_through_the_desk(begun, tmp_path_factory):
     with served(merchant, tmp_path_factory.mktemp("desk")), merchant.environment() as environment:
         assert environment.desk.private is None
         context = ActContext(environment, drawings)
-        yes = Approve(list_digest=waiting(environment).wanted.digest)
+        yes = Approve(list_digest=waiting(environment).approvals.digest)
         with pytest.raises(UsageError, match="is not right"):
             submit(yes, who=("jo", SecretStr("0")), context=context)
 

@@ -109,7 +109,7 @@ def _approve_by_two(merchant):
     with merchant.environment() as environment:
         for name in ("ann", "jo"):
             person = identify(name, code=None, environment=environment)
-            digest = waiting(environment).wanted.digest
+            digest = waiting(environment).approvals.digest
             approve(digest, person=person, environment=environment)
 
 
@@ -170,7 +170,7 @@ def test_nothing_of_a_payee_rests_in_clear_after_a_whole_night(sealing_merchant,
 def two_approve(merchant):
     """Two people with current codes say yes to everything that waits."""
     with merchant.environment() as environment:
-        digest = waiting(environment).wanted.digest
+        digest = waiting(environment).approvals.digest
         for name, secret in SECRETS.items():
             code = SecretStr(pyotp.TOTP(secret).at(int(merchant.now.timestamp()) + 1))
             person = identify(name, code=code, environment=environment)

@@ -49,11 +49,11 @@ def test_the_second_waits_for_people_who_see_the_first(merchant):
     assert _refunds(merchant) == ["1.00"]
     with merchant.environment() as environment:
         found = waiting(environment)
-        (item,) = found.wanted.repeats
+        (item,) = found.approvals.repeats
         (first,) = found.related[item.instruction_id]
         for name in ("bob", "cleo"):
             person = identify(name, code=None, environment=environment)
-            approve(found.wanted.digest, person=person, environment=environment)
+            approve(found.approvals.digest, person=person, environment=environment)
     merchant.wait(hours=24)
     merchant.move_money(date="2026-11-21")
 
@@ -125,7 +125,7 @@ def test_what_was_approved_as_two_is_judged_again_before_it_goes(merchant):
     assert len(_refunds(merchant)) == 1
     assert merchant.instruction_states() == {"confirmed": 1, "planned": 1}
     with merchant.environment() as environment:
-        (item,) = waiting(environment).wanted.repeats
+        (item,) = waiting(environment).approvals.repeats
     assert "looks like a repeat" in item.hold
 
 

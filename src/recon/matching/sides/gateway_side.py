@@ -159,7 +159,7 @@ def gateway_side(
     return Side(items, Arrays(columns, size=size), outcome)
 
 
-class Shown(NamedTuple):
+class AnswerAmounts(NamedTuple):
     """State and gross amounts that each answer shows of its payment, in minor units."""
 
     state: Ints
@@ -169,7 +169,7 @@ class Shown(NamedTuple):
     net: Ints
 
 
-def shown(gateway: pd.DataFrame, *, rules: Rules) -> Shown:
+def answer_amounts(gateway: pd.DataFrame, *, rules: Rules) -> AnswerAmounts:
     """Compute state and amounts of each answer.
 
     paid: captured_amount, else amount; refunded: that less refunded_amount (blank: in full);
@@ -183,12 +183,12 @@ def shown(gateway: pd.DataFrame, *, rules: Rules) -> Shown:
     in_full = (state == NUMBER["refunded"]) & ~given(gateway["refunded_amount"])
     refunded = np.where(in_full, captured, amounts_of(gateway["refunded_amount"]))
     refunded[~bears] = 0
-    return Shown(state, captured, refunded, np.where(money, captured - refunded, 0))
+    return AnswerAmounts(state, captured, refunded, np.where(money, captured - refunded, 0))
 
 
 def gateway_items(gateway: pd.DataFrame, *, rules: Rules) -> Arrays:
-    """Return one row per answer with what it shows of its payment (see `shown`)."""
-    state, captured, refunded, net = shown(gateway, rules=rules)
+    """Return one row per answer with what it shows of its payment (see `answer_amounts`)."""
+    state, captured, refunded, net = answer_amounts(gateway, rules=rules)
     means_authorised = rules.gateway.amount_means == "authorised"
     authorised = authorised_amounts(gateway, rules=rules)
     refund_reported = given(gateway["refunded_amount"])

@@ -35,7 +35,7 @@ class AnswerToEnter:
 
 def answered_workbook(
     run_id: str,
-    wanted: AnswerToEnter,
+    to_enter: AnswerToEnter,
     *,
     path: Path | None,
     environment: Environment,
@@ -47,7 +47,7 @@ def answered_workbook(
         UsageError: nothing is left to answer, a break is not open in that night, or the answer is
             blank or too long; nothing was written.
     """
-    _refuse_wrong(wanted)
+    _refuse_wrong(to_enter)
     with environment.store.reading() as connection:
         run = runs.get(connection, run_id)
         result = StoredResult(connection, run_id, environment).whole()
@@ -56,19 +56,19 @@ def answered_workbook(
         raise UsageError(msg)
     figures = figures_of(run, result=result, environment=environment)
     known = {str(break_id) for break_id in result.breaks["break_id"]}
-    if strange := [each for each in wanted.break_ids if each not in known]:
-        shown = ", ".join(strange[:BREAKS_DISPLAYED_MAX])
-        msg = f"{shown} is no open break of {run.business_date}; nothing was written"
+    if strange := [each for each in to_enter.break_ids if each not in known]:
+        named = ", ".join(strange[:BREAKS_DISPLAYED_MAX])
+        msg = f"{named} is no open break of {run.business_date}; nothing was written"
         raise UsageError(msg)
     left = not_looked_after(result.breaks, saved=figures.answers)
-    chosen = wanted.break_ids or [str(row["break_id"]) for row in left]
+    chosen = to_enter.break_ids or [str(row["break_id"]) for row in left]
     if not chosen:
         msg = (
             f"every break of severity high or above of {run.business_date} has an owner and a "
             "comment; nothing was written: --break names another one"
         )
         raise UsageError(msg)
-    given = BreakAnswer(owner=wanted.owner, comment=wanted.comment)
+    given = BreakAnswer(owner=to_enter.owner, comment=to_enter.comment)
     answers = {each: _answer(figures.answers.get(each), given) for each in chosen}
     name = f"answers-{run.merchant_id}-{run.account_id}-{run.business_date}.xlsx"
     account = environment.settings.account(run.merchant_id, account_id=run.account_id)
@@ -83,10 +83,10 @@ def _answer(known: StoredAnswer | None, given: BreakAnswer) -> StoredAnswer:
     return replace(known, answer=replace(known.answer, owner=given.owner, comment=given.comment))
 
 
-def _refuse_wrong(wanted: AnswerToEnter) -> None:
+def _refuse_wrong(to_enter: AnswerToEnter) -> None:
     for name, text, longest in (
-        ("owner", wanted.owner, OWNER_CHARACTERS_MAX),
-        ("comment", wanted.comment, COMMENT_CHARACTERS_MAX),
+        ("owner", to_enter.owner, OWNER_CHARACTERS_MAX),
+        ("comment", to_enter.comment, COMMENT_CHARACTERS_MAX),
     ):
         if not 0 < len(text.strip()) <= longest:
             msg = f"--{name} is a text of at most {longest} characters; nothing was written"

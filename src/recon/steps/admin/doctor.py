@@ -237,9 +237,11 @@ def _codes(environment: Environment, _: str) -> str:
     """Return which codes of stored answers are not mapped, over all accounts."""
     settings = environment.settings
     unmapped = {
-        f"{seen.field} {seen.code}"
+        f"{found.field} {found.code}"
         for key in settings.accounts
-        for seen in unmapped_codes(environment.store, rules=settings.rules, account=account_of(key))
+        for found in unmapped_codes(
+            environment.store, rules=settings.rules, account=account_of(key)
+        )
     }
     if not unmapped:
         return ALL_MAPPED
@@ -254,20 +256,20 @@ def unmapped_codes(store: Store, *, rules: Rules, account: tuple[str, str]) -> l
         StoreError: the database cannot be read.
     """
     with store.reading() as connection:
-        seen = code_counts(connection, account)
+        found = code_counts(connection, account)
     unknown = {
         "payment_status": lambda code: rules.state_of(code) is GatewayState.UNMAPPED,
         "query_result": lambda code: rules.answer_of(code) is KeyAnswer.UNMAPPED,
     }
-    return [code for code in seen if unknown[code.field](code.code)]
+    return [code for code in found if unknown[code.field](code.code)]
 
 
 def _notifications(environment: Environment, _: str) -> str:
     with environment.store.reading() as connection:
         counts = notification_rows.counts(connection)
     stored = counts.pop("stored")
-    refused = ", ".join(f"{count} {problem}" for problem, count in counts.items())
-    return f"{stored} kept, " + (f"refused: {refused}" if refused else "none refused")
+    rejected = ", ".join(f"{count} {problem}" for problem, count in counts.items())
+    return f"{stored} kept, " + (f"refused: {rejected}" if rejected else "none refused")
 
 
 def _history(environment: Environment, key: str) -> str:
@@ -442,7 +444,7 @@ def _cluster(place: Examined, _: str) -> str:
         return f"{cluster.address}: {workers.as_text()}{compared}"
 
 
-Seen = tuple[SourceFile, Sequence[Reject]]
+Found = tuple[SourceFile, Sequence[Reject]]
 
 
 def _files(place: Examined, key: str, *, is_settled: bool = False) -> str:
@@ -452,9 +454,9 @@ def _files(place: Examined, key: str, *, is_settled: bool = False) -> str:
     if folder is None:
         return ""
 
-    def look(path: Path) -> Seen:
-        seen = check(path, account=account, settings=place.settings)
-        return seen.source, seen.rejects
+    def look(path: Path) -> Found:
+        found = check(path, account=account, settings=place.settings)
+        return found.source, found.rejects
 
     return _inbox(place, folder.inbox, layouts=folder.layouts, look=look)
 
@@ -462,7 +464,7 @@ def _files(place: Examined, key: str, *, is_settled: bool = False) -> str:
 def _bank(place: Examined, name: str) -> str:
     bank, rules = place.settings.banks[name], place.settings.rules
 
-    def entries(path: Path) -> Seen:
+    def entries(path: Path) -> Found:
         layout = layout_of(path.name, layouts=bank.layouts)
         with bank_file(path, rules=rules, layout=layout) as read:
             return read.facts.source_file, ()
@@ -475,7 +477,7 @@ def _inbox(
     folder: Path,
     *,
     layouts: tuple[FileLayout, ...],
-    look: Callable[[Path], Seen],
+    look: Callable[[Path], Found],
     endings: tuple[str, ...] = SUFFIXES,
 ) -> str:
     """Return how the inbox files that no night has used yet would be read."""
@@ -483,14 +485,14 @@ def _inbox(
     newest = sorted(files, key=lambda path: path.lstat().st_mtime_ns)[-FILES_READ_MAX:]
     small = [path for path in newest if path.lstat().st_size <= FILE_BYTES_MAX]
     new = [path for path in small if sha256_of(path) not in place.taken]
-    wrong, taken, refused = [], 0, 0
+    wrong, taken, rejected = [], 0, 0
     for path in new:
         try:
             source, rejects = look(path)
         except SourceUnreadableError as error:
             wrong.append(str(error))
             continue
-        taken, refused = taken + source.rows_accepted, refused + source.rows_rejected
+        taken, rejected = taken + source.rows_accepted, rejected + source.rows_rejected
         if rejects and not source.rows_accepted:
             wrong.append(f"{path.name}: every row would be refused; {_first(rejects)}")
     if wrong:
@@ -500,7 +502,7 @@ def _inbox(
         sentence += f", {known} of them taken by nights"
     if len(small) < len(files):
         sentence += f", {len(files) - len(small)} not read here"
-    return sentence + f": {taken} rows can be taken, {refused} would be refused" * bool(new)
+    return sentence + f": {taken} rows can be taken, {rejected} would be refused" * bool(new)
 
 
 def _first(rejects: Sequence[Reject]) -> str:

@@ -225,10 +225,16 @@ def write_evidence(
         links = [*_links(connection, [night.run for night in nights], closes=closes)]
         head = history.head(connection)
         of_span = {night.run.run_id for night in nights}
-        gone = [each for each in all_purged(connection) if each.run_id in of_span]
+        purged = [each for each in all_purged(connection) if each.run_id in of_span]
     statements = [*_text(links)]
     index = EvidenceIndex(
-        span, nights, closes, gone, [*_people(environment, statements=statements)], statements, head
+        span,
+        nights,
+        closes,
+        purged,
+        [*_people(environment, statements=statements)],
+        statements,
+        head,
     )
     into.write(HISTORY, _lines(links))
     into.write(DECISIONS, _lines(_decisions(nights, folder=out)))
@@ -249,8 +255,8 @@ def _night(
     The folder is verified against its manifests, and those against the history.
     """
     folder = folder_of(run)
-    seen = (each.seen for each in night_files(connection, run, environment=environment))
-    faults = [f"run {run.run_id}: {fault}" for fault in _copied(seen, into=into)]
+    file = (each.file for each in night_files(connection, run, environment=environment))
+    faults = [f"run {run.run_id}: {fault}" for fault in _copied(file, into=into)]
     steps: Mapping[str, Sealed] = {}
     with suppress(ArchiveError, ConfigurationError):  # already among the faults
         steps = sealed_night(connection, run, environment=environment).steps
@@ -289,9 +295,9 @@ def _closes(
             continue
         try:
             storage, sealed = closed_folder(closed, environment=environment)
-            seen = look_through(storage, sealed.folder, steps=[sealed])
+            files = look_through(storage, sealed.folder, steps=[sealed])
             with reachable(storage, doing=UNREAD):
-                faults = (*_copied(seen, into=into),)
+                faults = (*_copied(files, into=into),)
             yield closed, CopiedFolder(sealed.folder, {"close": sealed.sha256}, faults)
         except (ArchiveError, ConfigurationError) as error:
             yield closed, CopiedFolder(closed.folder, {}, (str(error),))

@@ -316,8 +316,9 @@ def _codes(settings: Settings, *, account: tuple[str, str]) -> str:
     if not unmapped:
         return ALL_MAPPED
     listing = ", ".join(
-        f"{seen.field} {seen.code} ({seen.count} answers, such as order {seen.order_no})"
-        for seen in unmapped
+        f"{counted.field} {counted.code} ({counted.count} answers, such as order "
+        f"{counted.order_no})"
+        for counted in unmapped
     )
     msg = f"not mapped: {listing}; put into rules.toml:\n{_toml_of_codes(unmapped)}"
     raise ReconError(msg)
@@ -332,7 +333,7 @@ def _toml_of_codes(unmapped: list[CodeCount]) -> str:
     }
     lines: list[str] = []
     for key, choices in meanings.items():
-        codes = [seen.code for seen in unmapped if seen.field == key]
+        codes = [counted.code for counted in unmapped if counted.field == key]
         if codes:
             lines += [f"[{key}] # {choices}", *(f'{code} = "?"' for code in codes)]
     return "\n".join(lines)

@@ -128,9 +128,9 @@ def _delete(
     expired: Iterable[Expired], *, by: str, now: datetime, environment: Environment
 ) -> Iterator[str]:
     """Record the deletion in the history, then delete; yield a sentence for each that stays."""
-    wanted = [kind for kind in expired if kind.count]
+    due = [kind for kind in expired if kind.count]
     with environment.store.writing() as connection:
-        for kind in wanted:
+        for kind in due:
             details = {"by": by, "days": kind.days, "count": kind.count, "bytes": kind.size_bytes}
             details |= {"names": [path.name for path in kind.files[:NAMES_REPORTED_MAX]]}
             details |= {"list_sha256": _digest(map(str, kind.files))}
@@ -138,7 +138,7 @@ def _delete(
             history.append(connection, [event], at=environment.clock())
             if kind.kind == REPLIES:
                 instruction_rows.forget_replies(connection, before=now - timedelta(kind.days))
-    for path in (path for kind in wanted for path in kind.files):
+    for path in (path for kind in due for path in kind.files):
         try:
             path.unlink(missing_ok=True)
         except OSError as error:
@@ -229,13 +229,15 @@ class _Nights:
         `stayed` gets a sentence for each that could not be checked or deleted.
         """
         with self.environment.store.reading() as connection:
-            gone = runs.purged_run_ids(connection)
-            begun = {each.run_id for each in runs.all_purged(connection)}  # whatever the limit now
+            purged = runs.purged_run_ids(connection)
+            started = {
+                each.run_id for each in runs.all_purged(connection)
+            }  # whatever the limit now
             older = [
                 run
                 for run in sorted(runs.finished(connection), key=lambda run: run.business_date)
-                if run.run_id not in gone
-                if run.run_id in begun
+                if run.run_id not in purged
+                if run.run_id in started
                 or (run.business_date < self.before.date() and run.started_at < self.before)
             ]
             problem = _unsafe(connection, environment=self.environment) if older else ""
@@ -312,8 +314,8 @@ class _Nights:
         nights = runs.live_nights(connection, run)
         newest = StoredResult(connection, nights[max(nights)].run_id, self.environment)
         frames = newest.frames("breaks", "movements")
-        shown, reopened = frames["breaks"], frames["movements"]["reopens"]
-        is_open = {*shown["break_id"], *shown["order_no"], *reopened} - {""}
+        breaks, reopened = frames["breaks"], frames["movements"]["reopens"]
+        is_open = {*breaks["break_id"], *breaks["order_no"], *reopened} - {""}
         own = StoredResult(connection, run.run_id, self.environment).open_breaks()
         if own is not None and {*own["break_id"], *own["order_no"]} & is_open:
             raise _StaysError("a break that it shows is still open")
@@ -342,9 +344,9 @@ class _Nights:
             yield "its ledger is the newest that was read"
         # Money that its answers may decide: a night also queries its merchant's other accounts, and
         # only answers that came after an instruction was planned show anything of it.
-        parts = [part for part in answer_parts.of_run(connection, run.run_id) if part.answered]
-        answered = [part.last_at for part in parts if part.last_at is not None]
-        others = ((part.merchant_id, part.account_id) for part in parts)
+        files = [part for part in answer_parts.of_run(connection, run.run_id) if part.answered]
+        answered = [part.last_at for part in files if part.last_at is not None]
+        others = ((part.merchant_id, part.account_id) for part in files)
         for owner in sorted({run.account, *others}):
             before = max(self.before, *answered)
             if instruction_rows.open_money(connection, owner, before=before):
@@ -370,10 +372,10 @@ def _unsafe(connection: Connection, *, environment: Environment) -> str:
 def _going(connection: Connection, run: Run, environment: Environment) -> dict[str, int]:
     """Return the files of a run's folder to purge, with sizes; a fault in one keeps all of them."""
     sizes: dict[str, int] = {}
-    for seen, stays in night_files(connection, run, environment=environment):
-        if seen.fault:
-            msg = f"{seen.fault}: nothing more of that folder goes; see who wrote it"
+    for file, stays in night_files(connection, run, environment=environment):
+        if file.fault:
+            msg = f"{file.fault}: nothing more of that folder goes; see who wrote it"
             raise _StaysError(msg)
         if not stays:
-            sizes[seen.name] = len(seen.content or b"")
+            sizes[file.name] = len(file.content or b"")
     return sizes

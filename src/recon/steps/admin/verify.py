@@ -215,8 +215,8 @@ def _delivered(
         return [], []
     path = _written(run, environment=environment)
     if not path.is_file():
-        gone = f"run {run.run_id}: its workbook {path} is gone (`recon workbook {run.run_id}`)"
-        return [gone], []
+        missing = f"run {run.run_id}: its workbook {path} is gone (`recon workbook {run.run_id}`)"
+        return [missing], []
     problems: list[str] = []
     try:
         problems += (f"run {run.run_id}: {problem}" for problem in reading.companions(path))
@@ -267,8 +267,8 @@ def _one_workbook(
         return f"{compared}: they say the same", [*reading.companions(workbook)]
     differ = f"{workbook} does not say what run {run_id} wrote: {len(cells):,} differences"
     more = len(cells) - CELLS_DISPLAYED_MAX
-    rest = [f"… and {more} more"] if more > 0 else []
-    return compared, [differ, *cells[:CELLS_DISPLAYED_MAX], *rest, *reading.companions(workbook)]
+    others = [f"… and {more} more"] if more > 0 else []
+    return compared, [differ, *cells[:CELLS_DISPLAYED_MAX], *others, *reading.companions(workbook)]
 
 
 def _night_of(environment: Environment, run: Run) -> NightFigures | Path | None:
@@ -330,7 +330,7 @@ UNREAD = "nothing of it could be looked at"
 class NightFile(NamedTuple):
     """A file of a night's folder."""
 
-    seen: FolderFile
+    file: FolderFile
     stays: bool
     """Whether it stays when its night is purged."""
 
@@ -372,14 +372,14 @@ def night_files(
                 steps[sealed.folder] = sealed
         if not is_deep:
             return
-        is_gone = purged_night_of(connection, run.run_id) is not None
+        is_purged = purged_night_of(connection, run.run_id) is not None
         if not is_broken:  # inputs of an earlier start are anchored by another step
-            bound = sealed_night(connection, run, environment=environment).steps.values()
-            steps |= {step.folder: step for step in bound}
-        for seen in look_through(storage, folder, steps=steps.values(), is_left=is_attempt):
-            stays = is_stored(seen.name.removeprefix(f"{folder}/"), is_signed=is_signed)
-            if seen.content is not None or stays or not is_gone:
-                yield NightFile(seen, stays)
+            own = sealed_night(connection, run, environment=environment).steps.values()
+            steps |= {step.folder: step for step in own}
+        for file in look_through(storage, folder, steps=steps.values(), is_left=is_attempt):
+            stays = is_stored(file.name.removeprefix(f"{folder}/"), is_signed=is_signed)
+            if file.content is not None or stays or not is_purged:
+                yield NightFile(file, stays)
 
 
 def folder_problems(
@@ -389,11 +389,11 @@ def folder_problems(
 
     Of a purged folder everything that purging keeps is checked; see `night_files`.
     """
-    is_gone = purged_night_of(connection, run.run_id) is not None
+    is_purged = purged_night_of(connection, run.run_id) is not None
     return [
-        f"run {run.run_id}: {seen.fault}"
-        for seen, stays in night_files(connection, run, environment=environment, is_deep=is_deep)
-        if seen.fault and (stays or not is_gone)
+        f"run {run.run_id}: {file.fault}"
+        for file, stays in night_files(connection, run, environment=environment, is_deep=is_deep)
+        if file.fault and (stays or not is_purged)
     ]
 
 
@@ -404,7 +404,7 @@ def forgotten_folders(connection: Connection, *, environment: Environment) -> It
     began on links that two people accepted as lost.
     """
     newest = history.head(connection).sequence
-    bound = {closed.folder for closed in closed_months.all_closes(connection)}
+    closed_folders = {closed.folder for closed in closed_months.all_closes(connection)}
     for name in sorted(environment.settings.accounts):
         account = account_of(name)
         known = max(newest, given_up(connection, account=name))
@@ -417,7 +417,7 @@ def forgotten_folders(connection: Connection, *, environment: Environment) -> It
                     if not runs.is_known(connection, folder.rpartition("/")[2])
                 }
                 months = _two_below(storage, "/".join((FOLDER, *account)))
-                closes = {folder: folder for folder in months if folder not in bound}
+                closes = {folder: folder for folder in months if folder not in closed_folders}
                 for folder, step in {**nights, **closes}.items():
                     if _began_after(storage, step) > known:
                         yield (

@@ -186,14 +186,14 @@ def _context(
     return _Context(
         verdicts=verdicts,
         approvals={
-            wanted: first.name
+            own: first.name
             for first in every_waiting(connection, Kind.APPROVAL, environment=environment)
-            for wanted in first.items
+            for own in first.items
         },
         # A date that cannot be right is ignored.
         ends={
-            wanted: since + valid
-            for wanted, since in dated.items()
+            own: since + valid
+            for own, since in dated.items()
             if since <= environment.clock() + AHEAD_MAX
         },
         messages=messages_reported(connection, account=run.account, items=may_have_moved),
@@ -293,12 +293,12 @@ def write_offs(
         for answer in resolution_rows.waiting_write_offs(connection)
         if account in {None, (answer.merchant_id, answer.account_id)}
     ]
-    wanted = {answer.break_id for answer in waiting}
+    break_ids = {answer.break_id for answer in waiting}
     subjects: dict[tuple[str, str], str] = {}
     for run_id in {answer.run_id for answer in waiting}:
         with suppress(ArchiveError, ConfigurationError, NightPurgedError):
             breaks = StoredResult(connection, run_id, environment).open_breaks()
-            rows = [] if breaks is None else rows_of(breaks[breaks["break_id"].isin(wanted)])
+            rows = [] if breaks is None else rows_of(breaks[breaks["break_id"].isin(break_ids)])
             subjects |= {(run_id, str(row["break_id"])): subject_of(row) for row in rows}
     for answer in waiting:
         yield answer, subjects.get((answer.run_id, answer.break_id), "")
@@ -387,13 +387,13 @@ def withdraw(instruction_id: str, *, by: str, reason: str, environment: Environm
 
 def _urgent_first(waiting: Iterable[Instruction]) -> list[Instruction]:
     # Without a file it was requested by hand, so that it is listed even when approved.
-    wanted = [
+    urgent = [
         each
         for each in waiting
         if each.hold or each.state is not InstructionState.APPROVED or each.file_id is None
     ]
     return sorted(
-        wanted,
+        urgent,
         key=lambda each: (_URGENT_FIRST.index(each.state), _since(each), each.natural_key),
     )
 
@@ -403,7 +403,7 @@ def _since(item: Instruction) -> datetime:
 
 
 def _attention_of(item: Instruction, *, context: _Context, lapses_before: datetime) -> Attention:
-    state, wanted = item.state, item.instruction_id
+    state, own = item.state, item.instruction_id
     next_step = _NEXT[state]
     reason = item.hold or item.message
     if reason and reason == context.stopped:
@@ -420,7 +420,7 @@ def _attention_of(item: Instruction, *, context: _Context, lapses_before: dateti
         f"The authorisation ends {ends:%Y-%m-%d %H:%M} UTC." if ends and lapses else "",
         _sentence(reason),
         context.verdicts_given(item),
-        f"{context.approvals[wanted]} approved it." if wanted in context.approvals else "",
+        f"{context.approvals[own]} approved it." if own in context.approvals else "",
         context.message(item),
         # The id by which the gateway's portal finds a payout, which has no id of ours.
         f"The gateway knows it as request {item.gateway_request_id}."

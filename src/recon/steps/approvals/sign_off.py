@@ -34,9 +34,9 @@ from recon.steps.runtime.night_folder import (
     STEPS,
     StoredResult,
     Terms,
-    bind,
     links,
     newest,
+    record_sealed,
     refuse_purged,
     write,
 )
@@ -108,7 +108,7 @@ def write_signature(
     zone = environment.settings.rules.calendar.timezone
     stamped = copy(content, signatures=signatures, answers=answers, timezone=zone)
     with environment.store.reading() as connection:
-        bound = newest(links(connection, run.run_id))
+        recorded = newest(links(connection, run.run_id))
         inputs = input_rows.load(connection, run.run_id)
         rules = runs.digests_of(connection, run.run_id)["rules_digest"]
     rows = ({"break_id": key, **asdict(saved)} for key, saved in sorted(answers.items()))
@@ -123,7 +123,7 @@ def write_signature(
             Document(WORKBOOK, stamped),
         ],
         terms=Terms(inputs.previous_run_id if inputs else "", rules),
-        after={step: bound[step] for step in STEPS if step in bound},
+        after={step: recorded[step] for step in STEPS if step in recorded},
         environment=environment,
     )
 
@@ -195,7 +195,7 @@ class _Signing:
     answers: Mapping[str, StoredAnswer]
 
 
-def sign(wanted: NightToSign, *, person: Person, copy: SignedCopy) -> Night:
+def sign(to_sign: NightToSign, *, person: Person, copy: SignedCopy) -> Night:
     """Sign a night's workbook as one person.
 
     The signature's folder is written first; the transaction that stores the signature attests it.
@@ -207,13 +207,13 @@ def sign(wanted: NightToSign, *, person: Person, copy: SignedCopy) -> Night:
         OutputError: no signed copy can be made of the workbook.
     """
     environment = person.environment
-    role = wanted.role
+    role = to_sign.role
     if role not in ROLES:
         msg = f"a role is one of {', '.join(ROLES)}"
         raise UsageError(msg)
     person.refuse_unproven()
     with environment.store.reading() as connection:
-        signing = _allowed(connection, wanted, person=person)
+        signing = _allowed(connection, to_sign, person=person)
     digest = signing.night.workbook_sha256
     name = Signature(role, person.declared.name, person.proven, person.at, digest)
     sealed = write_signature(
@@ -224,26 +224,26 @@ def sign(wanted: NightToSign, *, person: Person, copy: SignedCopy) -> Night:
         environment=environment,
     )
     with environment.store.writing() as connection:
-        if _allowed(connection, wanted, person=person) != signing:
+        if _allowed(connection, to_sign, person=person) != signing:
             msg = "somebody answered or signed at the same time: look at it, then sign again"
             raise UsageError(msg)
-        bind(connection, signing.run, sealed=[sealed], environment=environment)
+        record_sealed(connection, signing.run, sealed=[sealed], environment=environment)
         says = {"role": role, "workbook_sha256": digest}
-        person.endorse(connection, Kind.SIGN_OFF, wanted.run_id, says=says)
+        person.endorse(connection, Kind.SIGN_OFF, to_sign.run_id, says=says)
         environment.crash_point("signed off")
         return _night_of(connection, signing.night, environment=environment)
 
 
-def _allowed(connection: Connection, wanted: NightToSign, *, person: Person) -> _Signing:
+def _allowed(connection: Connection, to_sign: NightToSign, *, person: Person) -> _Signing:
     """Return what the person may sign.
 
     Raises:
         UsageError: they may not sign it, or it is not what they looked at.
     """
-    night = _run_of(connection, wanted.run_id)
-    _refuse_person(connection, night, role=wanted.role, person=person)
+    night = _run_of(connection, to_sign.run_id)
+    _refuse_person(connection, night, role=to_sign.role, person=person)
     answers, _ = _refuse_night(connection, night, environment=person.environment)
-    _refuse_unseen(connection, night, seen=wanted.seen)
+    _refuse_unseen(connection, night, seen=to_sign.seen)
     names = sign_off_rows.signatures(connection, night.run_id, desk=person.environment.desk)
     before = tuple(names[role] for role in ROLES if role in names)
     return _Signing(night, runs.get(connection, night.run_id), before, answers)
@@ -483,11 +483,11 @@ def _refuse_night(
     answers = {key: saved for key, saved in every.items() if key in severities}
     alone = [] if breaks is None else not_looked_after(breaks, saved=answers)
     if alone:
-        shown = ", ".join(subject_of(row) for row in alone[:BREAKS_DISPLAYED_MAX])
+        named = ", ".join(subject_of(row) for row in alone[:BREAKS_DISPLAYED_MAX])
         severe, _ = lacking(severities, answers)
         msg = (
             f"{len(alone)} of {severe} high and critical breaks have no owner or no comment "
-            f"({shown}): answer them in the workbook and import it (`recon import-resolutions`)"
+            f"({named}): answer them in the workbook and import it (`recon import-resolutions`)"
         )
         raise UsageError(msg)
     return answers, severities

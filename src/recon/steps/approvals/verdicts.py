@@ -64,7 +64,7 @@ def messages_reported(
     out.
     """
     messages = _messages(connection, account=account, items=items)
-    return {wanted: _sentence(abouts) for wanted, abouts in messages.items() if abouts}
+    return {own: _sentence(abouts) for own, abouts in messages.items() if abouts}
 
 
 def named_message(connection: Connection, item: Instruction, *, digest: str) -> str:
@@ -111,17 +111,21 @@ def _of(item: Instruction, *, messages: Collection[GatewayMessage]) -> list[Gate
             for message in fitting
             if message.fields.get("recurring_id", "") == item.recurring_id
         ]
-    wanted = item.transaction_id
-    return [message for message in fitting if wanted and message.transaction_id == wanted]
+    transaction_id = item.transaction_id
+    return [
+        message
+        for message in fitting
+        if transaction_id and message.transaction_id == transaction_id
+    ]
 
 
 def _sentence(messages: list[GatewayMessage]) -> str:
-    shown = "; ".join(_described(message) for message in messages[-MESSAGES_DISPLAYED_MAX:])
+    described = "; ".join(_described(message) for message in messages[-MESSAGES_DISPLAYED_MAX:])
     more = len(messages) - MESSAGES_DISPLAYED_MAX
-    rest = f"; and {more} earlier" if more > 0 else ""
+    earlier = f"; and {more} earlier" if more > 0 else ""
     return (
-        f"Notified by the gateway: {shown}{rest}. Its signature covers ids alone: look it up, "
-        "and name the message as evidence (`--message`)"
+        f"Notified by the gateway: {described}{earlier}. Its signature covers ids alone: look it "
+        "up, and name the message as evidence (`--message`)"
     )
 
 
@@ -189,7 +193,7 @@ def resolve(
         if not has_case and verdict == NOT_APPLIED:
             _refuse_early(connection, instruction, environment=environment)
         named = message and named_message(connection, instruction, digest=message)
-        seen = "; ".join(filter(None, (named, evidence.strip())))
+        stated = "; ".join(filter(None, (named, evidence.strip())))
         waiting = waiting_on(
             connection, Kind.DECISION, subject=instruction_id, environment=environment
         )
@@ -200,14 +204,14 @@ def resolve(
             Kind.DECISION,
             instruction_id,
             person=person,
-            says={"verdict": verdict, "evidence": seen},
+            says={"verdict": verdict, "evidence": stated},
             valid=None,
         )
         decision = DoubtDecision(instruction, both is not None, others, next(iter(own), ""))
         if both is None:
             return decision
         people = f"{both[0].name} and {both[1].as_text}"
-        reason = f"{verdict} by {people}: {both[0].says['evidence']}; {seen}"
+        reason = f"{verdict} by {people}: {both[0].says['evidence']}; {stated}"
         if has_case:
             case_rows.close_case(connection, instruction_id, verdict=verdict, reason=reason, at=at)
         else:
@@ -260,8 +264,8 @@ def _undecided(
 
 def _opened_case(connection: Connection, instruction: Instruction, *, at: datetime) -> bool:
     """Open a case for a refused instruction that may be done elsewhere; return whether it did."""
-    refused = instruction.kind in DONE_IN_PAGES and instruction.state in REJECTED_STATES
-    if not refused or case_rows.has_case(connection, instruction.instruction_id):
+    is_rejected = instruction.kind in DONE_IN_PAGES and instruction.state in REJECTED_STATES
+    if not is_rejected or case_rows.has_case(connection, instruction.instruction_id):
         return False
     case_rows.open_case(connection, instruction, reason=REPORTED_DONE, at=at)
     return True
@@ -344,22 +348,22 @@ def agree_write_off(answer_id: int, *, person: Person) -> str:
             known = ", ".join(map(str, sorted(waiting))) or "none"
             msg = f"no write-off {answer_id} waits (waiting: {known})"
             raise UsageError(msg)
-        wanted = waiting[answer_id]
+        write_off = waiting[answer_id]
         # What was open at a close stays so there; a newer night's workbook can take the answer.
-        night = runs.get(connection, wanted.run_id)
+        night = runs.get(connection, write_off.run_id)
         saved = "nothing was agreed to, answer the break in the workbook of a newer night"
         refuse_closed(connection, night, saved=saved)
-        if wanted.exposure is None:
+        if write_off.exposure is None:
             msg = (
-                f"what break {wanted.break_id} came to in run {wanted.run_id} is not stored any "
-                "more, so nobody can agree to write it off; answer it in a newer workbook"
+                f"what break {write_off.break_id} came to in run {write_off.run_id} is not stored "
+                "any more, so nobody can agree to write it off; answer it in a newer workbook"
             )
             raise UsageError(msg)
-        sums = resolution_rows.write_offs_of_file(connection, wanted.file_sha256)
-        kind, subject = Kind.WRITE_OFF, wanted.break_id
-        says = money_stated((wanted.currency, wanted.exposure))
+        sums = resolution_rows.write_offs_of_file(connection, write_off.file_sha256)
+        kind, subject = Kind.WRITE_OFF, write_off.break_id
+        says = money_stated((write_off.currency, write_off.exposure))
         decides = decides_within(sums, what="the write-offs of that workbook: it")
-        person.refuse_second(wanted.given_by, decides=decides)
+        person.refuse_second(write_off.given_by, decides=decides)
         decide(connection, kind, subject, person=person, says=says, decides=decides, valid=None)
         # Two answers of one sum, by two people, are a pair already: a third one agrees to either.
         if why := decision_rows.not_agreed(
@@ -368,7 +372,7 @@ def agree_write_off(answer_id: int, *, person: Person) -> str:
             msg = f"{why}; nothing was agreed to, answer the break in a newer workbook"
             raise UsageError(msg)
         resolution_rows.agree(connection, answer_id, by=person.as_text, at=person.at)
-    return wanted.break_id
+    return write_off.break_id
 
 
 SPILL_FILE = "spill file"

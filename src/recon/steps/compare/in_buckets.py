@@ -46,8 +46,8 @@ from recon.steps.compare.stored_sources import (
 )
 from recon.steps.runtime.environment import Environment
 from recon.steps.runtime.night_folder import (
+    BUCKETS,
     COMPARED,
-    IN_PARTS,
     UNREAD,
     SealedNight,
     folder_of,
@@ -138,8 +138,8 @@ def compared_in_buckets(
     job = night_job(run, written=[night.steps[COMPARED]], environment=environment)
 
     def each(ranges: Sequence[Range], strict: Collection[AccountKey]) -> list[ComparedBucket]:
-        asked = [BucketOfNight(job, within, cut, strict) for within in ranges]
-        done = _done(asked, environment=environment)
+        jobs = [BucketOfNight(job, within, cut, strict) for within in ranges]
+        done = _done(jobs, environment=environment)
         return [ComparedBucket(one.figures, partial(rows_of_bucket, night, one)) for one in done]
 
     return in_buckets(
@@ -150,14 +150,14 @@ def compared_in_buckets(
     )
 
 
-def _done(asked: Sequence[BucketOfNight], *, environment: Environment) -> list[BucketDone]:
+def _done(jobs: Sequence[BucketOfNight], *, environment: Environment) -> list[BucketDone]:
     """The compared buckets in order, by the workers or by this process."""
     workers, needs = environment.workers, keys_needed(environment)
     if workers.helps:
-        each = workers.each(do_bucket, asked, needs=needs)
+        each = workers.each(do_bucket, jobs, needs=needs)
     else:
-        each = IN_PROCESS.each(partial(do_bucket, variables=environment.variables), asked)
-    done, progress = [], WorkProgress("parts compared", of=len(asked))
+        each = IN_PROCESS.each(partial(do_bucket, variables=environment.variables), jobs)
+    done, progress = [], WorkProgress("parts compared", of=len(jobs))
     for bucket in each:
         done.append(bucket)
         give_back()
@@ -166,26 +166,26 @@ def _done(asked: Sequence[BucketOfNight], *, environment: Environment) -> list[B
     return done
 
 
-def do_bucket(asked: BucketOfNight, *, variables: Mapping[str, str] | None = None) -> BucketDone:
+def do_bucket(job: BucketOfNight, *, variables: Mapping[str, str] | None = None) -> BucketDone:
     """Compare a bucket; the archive's keys are in `variables`, None: those of this process.
 
     Raises:
         ArchiveError: the archive cannot be reached, or a file differs from what the night wrote.
     """
     variables = os.environ if variables is None else variables
-    night = opened_night(asked.night, variables=variables)
+    night = opened_night(job.night, variables=variables)
     small, previous = small_of_night(night)
     figures, compared = compare_bucket(
-        rows_of_range(night, asked.within, small=small),
-        asked.cut,
+        rows_of_range(night, job.within, small=small),
+        job.cut,
         small=small,
-        basis=Basis(asked.night.rules, asked.night.as_of, previous),
-        strict=asked.strict,
+        basis=Basis(job.night.rules, job.night.as_of, previous),
+        strict=job.strict,
     )
     tables = [(name, table_of(compared.frames[name], name=name)) for name in SECTIONS]
     rows = rows_of([*tables, (ITEMS, compared.items)])
     # Compared again under a spent budget, a bucket has other rows.
-    name = f"{asked.within.number:05}{'s' * bool(asked.strict)}"
+    name = f"{job.within.number:05}{'s' * bool(job.strict)}"
     return BucketDone(figures, write_files(night, name=name, rows=rows))
 
 
@@ -215,7 +215,7 @@ def write_files(night: SealedNight, *, name: str, rows: Iterable[Rows]) -> Seale
         ArchiveError: the archive cannot be written.
     """
     step = night.steps[COMPARED]
-    folder = f"{step.folder.rpartition('/')[0]}/{IN_PARTS}"
+    folder = f"{step.folder.rpartition('/')[0]}/{BUCKETS}"
     # A name of this process, unique among all machines.
     own = hashlib.sha256(f"{platform.node()} {os.getpid()}".encode()).hexdigest()
     after = {COMPARED: step.sha256}
@@ -233,4 +233,4 @@ def remove_files(run: Run, *, environment: Environment) -> None:
     """
     storage = storage_of(run, environment=environment)
     with reachable(storage, doing="parts of the comparison that are done could not be removed"):
-        storage.clear(f"{folder_of(run)}/{IN_PARTS}")
+        storage.clear(f"{folder_of(run)}/{BUCKETS}")

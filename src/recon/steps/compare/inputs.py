@@ -87,17 +87,19 @@ def vanished_entries(
     here = pd.concat([nothing["entry_id"], *(frame[name] for frame in ledger for name in names)])
     then = StoredLedger(connection, earlier, environment)
     try:
-        gone = [
+        vanished = [
             frame[~is_among(frame["entry_id"], here)]
             for frame in then.frames((*VANISHED_COLUMNS, "booked_at"))
         ]
     except NightPurgedError:
         return nothing
-    rows = pd.concat([nothing.assign(booked_at=pd.Series(dtype=INSTANT)), *gone], ignore_index=True)
+    rows = pd.concat(
+        [nothing.assign(booked_at=pd.Series(dtype=INSTANT)), *vanished], ignore_index=True
+    )
     is_recent = rows["booked_at"].ge(ledger_start(run, rules=rules))
     if not is_recent.all():
-        asked = GatewayAnswers(connection, run, environment).queried_keys().to_pylist()
-        rows = rows[is_recent | is_among(rows["order_no"], asked)]
+        numbers = GatewayAnswers(connection, run, environment).queried_keys().to_pylist()
+        rows = rows[is_recent | is_among(rows["order_no"], numbers)]
     # Where two entries with one id differ, neither counts.
     every = rows[[*VANISHED_COLUMNS]].drop_duplicates()
     return every.drop_duplicates("entry_id", keep=False, ignore_index=True)
@@ -158,7 +160,7 @@ def instructions_of(
     taken = GatewayAnswers(connection, run, environment).first_taken(
         {item.transaction_id for item in captures}
     )
-    shown = {
+    journals = {
         item.instruction_id: taken[item.transaction_id]
         for item in captures
         if item.transaction_id in taken
@@ -168,12 +170,12 @@ def instructions_of(
         night = sealed_night(connection, before, environment=environment)
         is_sealed = COMPARED in night.steps and night.has("instructions")
         rows = night.table("instructions").to_pylist() if is_sealed else []
-        shown |= {
+        journals |= {
             row["instruction_id"]: row["outcome_at"]
             for row in rows
             if row["state"] in DOUBTFUL_STATES and row["outcome_at"]
         }
-    return input_rows.instruction_frame(connection, run, shown=shown)
+    return input_rows.instruction_frame(connection, run, shown=journals)
 
 
 def _agreed_write_offs(

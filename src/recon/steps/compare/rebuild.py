@@ -16,7 +16,7 @@ from recon.matching.breaks.result import Reconciliation
 from recon.matching.frames.coding import is_among
 from recon.matching.frames.grouping import Ints
 from recon.matching.frames.sources import LEDGER_COLUMNS, Previous, Sources, frame_of
-from recon.matching.sides.gateway_side import shown
+from recon.matching.sides.gateway_side import answer_amounts
 from recon.matching.sides.ledger_side import left_behind
 from recon.matching.sides.orders_side import expected
 from recon.model.errors import ConfigurationError, InputsMissingError, UsageError
@@ -224,7 +224,7 @@ def opening_of(name: str, *, environment: Environment) -> Opening:
             _items(
                 "payments",
                 paid,
-                net=shown(paid, rules=rules).net,
+                net=answer_amounts(paid, rules=rules).net,
                 identity="transaction_id",
                 at="transaction_date",
             ),

@@ -30,7 +30,7 @@ from recon.steps.files.lost_facts import reading_lost_facts
 from recon.steps.runtime.environment import Environment
 from recon.steps.runtime.gateway_answers import GatewayAnswers
 from recon.steps.runtime.night_end import not_verified
-from recon.steps.runtime.night_folder import RESULTS, before, bind, write
+from recon.steps.runtime.night_folder import RESULTS, before, record_sealed, write
 from recon.store import Connection
 from recon.store.database import history
 from recon.store.database.record import SUMMARY
@@ -39,7 +39,7 @@ from recon.store.nights.runs import Run, Stop
 from recon.store.schema.columns import REASON_CHARACTERS
 
 STEP = "reconcile"
-PARTS = 5
+PHASES = 5
 """Parts of the work, each reported when done: loaded, compared, rules, written, in SQL."""
 
 
@@ -65,7 +65,7 @@ def reconcile(run_id: str, *, environment: Environment) -> StepSummary:
     """Reconcile what is stored for a run; if repeated, the same tables give the same result."""
     with environment.store.reading() as connection:
         run, stop = runs.get(connection, run_id), runs.stop_of(connection, run_id)
-    progress = WorkProgress("parts of the comparison done", of=PARTS)
+    progress = WorkProgress("parts of the comparison done", of=PHASES)
     compared = _compared(run, progress=progress, environment=environment)
     progress.advance()
     # The rows are freed by now: SQL reads them from disk and has the memory to itself.
@@ -77,7 +77,7 @@ def reconcile(run_id: str, *, environment: Environment) -> StepSummary:
         at = environment.clock()
         saved = _save(connection, run, replace(compared, result=result))
         history.append(connection, [saved], at=at)
-        bind(connection, run, sealed=compared.sealed, environment=environment)
+        record_sealed(connection, run, sealed=compared.sealed, environment=environment)
     figures: dict[str, int | str] = {
         "verdict": result.verdict.value,
         "matched": result.matched,
@@ -146,7 +146,7 @@ def _compared(run: Run, *, progress: WorkProgress, environment: Environment) -> 
         RESULTS,
         parts=tables,
         terms=written.terms,
-        after=before(RESULTS, bound=written.bound),
+        after=before(RESULTS, recorded=written.recorded),
         environment=environment,
     )
     if cut is not None:
@@ -178,8 +178,8 @@ def _save(connection: Connection, run: Run, compared: _Compared) -> history.Even
     """Save the result, with what an INCOMPLETE one lacks; return the event for the history."""
     result = compared.result
     summary = results.save(connection, run.run_id, result=result)
-    shown = booked_since(result.effects, exported=compared.exported)
-    journal_rows.note_booked(connection, run, shown=shown)
+    booked = booked_since(result.effects, exported=compared.exported)
+    journal_rows.note_booked(connection, run, booked=booked)
     lacking = compared.lacking if result.verdict is Verdict.INCOMPLETE else ()
     values = {
         "verdict": result.verdict.value,

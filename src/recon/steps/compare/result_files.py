@@ -221,7 +221,7 @@ def _holds_shown(holds: GatewayHolds | None) -> dict[str, Any]:
     if holds is None:
         return {}
 
-    def shown(row: Holding | FeesCharged, names: Sequence[str]) -> dict[str, Any]:
+    def as_row(row: Holding | FeesCharged, names: Sequence[str]) -> dict[str, Any]:
         cells: dict[str, Any] = {name: getattr(row, name) for name in _PLACE}
         for name in names:
             held = getattr(row, name)
@@ -231,8 +231,8 @@ def _holds_shown(holds: GatewayHolds | None) -> dict[str, Any]:
         return cells
 
     return {
-        "gateway_holds": [shown(row, _HELD) for row in holds.holdings],
-        "fees": [shown(row, _FEES) for row in holds.fees],
+        "gateway_holds": [as_row(row, _HELD) for row in holds.holdings],
+        "fees": [as_row(row, _FEES) for row in holds.fees],
     }
 
 
@@ -281,11 +281,11 @@ _DIGITS = 16
 def claims_csv(fees: ChargedFees) -> Content:
     """One row per claimed settlement line, amounts in major units; only the header for none."""
     claims, ids = fees.claims, []
-    seen = Counter[tuple[str, ...]]()
+    counted = Counter[tuple[str, ...]]()
     for names in claims[[*_NAMES]].itertuples(index=False, name=None):
         # The same id for the same line on every night; equal lines are counted.
-        seen[names] += 1
-        text = "\x1f".join((*names, str(seen[names])))
+        counted[names] += 1
+        text = "\x1f".join((*names, str(counted[names])))
         ids.append(hashlib.sha256(text.encode()).hexdigest()[:_DIGITS])
     own = pd.Series(ids, index=claims.index, dtype="str")
     return csv_chunks(claims.assign(claim_id=own), columns=CLAIM_COLUMNS, amounts=_AMOUNTS)

@@ -130,9 +130,9 @@ def _classified(row: Mapping[str, Any] | None) -> tuple[str, ...]:
 def _reported(row: Mapping[str, Any] | None) -> str:
     if row is None:
         return "absent"
-    word = str(row.get("code") or row["state"].lower())
+    code = str(row.get("code") or row["state"].lower())
     older = row.get("reopens")
-    return f"{word}, which opens break {older} again" if older else word
+    return f"{code}, which opens break {older} again" if older else code
 
 
 def _why(
@@ -290,10 +290,10 @@ def reported_of(moved: tuple[Change, ...]) -> str:
         if currency and amount
     ]
     kinds = Counter(f"{change.before} -> {change.after}" for change in moved)
-    shown = [f"{count} {kind}" for kind, count in kinds.most_common()]
+    counted = [f"{count} {kind}" for kind, count in kinds.most_common()]
     worth = f" with {', '.join(sums)}" if sums else ""
     items = "1 item" if len(moved) == 1 else f"{len(moved)} items"
-    return f"The change of the rules moved {items}{worth}: {listed(shown, most=KINDS_DISPLAYED)}."
+    return f"The change of the rules moved {items}{worth}: {listed(counted, most=KINDS_DISPLAYED)}."
 
 
 def listed(texts: list[str], *, most: int) -> str:

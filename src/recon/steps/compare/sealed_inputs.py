@@ -40,9 +40,9 @@ from recon.steps.runtime.night_folder import (
     Terms,
     answer_steps,
     before,
-    bind,
     links,
     newest,
+    record_sealed,
     recorded_step,
     sealed_night,
     storage_of,
@@ -70,20 +70,20 @@ def seal_inputs(run: Run, *, environment: Environment) -> tuple[ControlTotal, ..
     rules, inputs = environment.settings.rules, frozen_inputs(run, environment=environment)
     chosen = selected_inputs(run, inputs=inputs, environment=environment)
     with environment.store.reading() as connection:
-        bound = newest(links(connection, run.run_id))
+        recorded = newest(links(connection, run.run_id))
     sealed = write(
         run,
         INPUTS,
         parts=rows_of(chosen.tables(rules=rules)),
         terms=Terms(inputs.previous_run_id, rules.digest, chosen.absent),
-        after={LEDGER_STEP: bound[LEDGER_STEP]}
+        after={LEDGER_STEP: recorded[LEDGER_STEP]}
         if chosen.entries and chosen.entries.are_all
         else {},
         environment=environment,
     )
     with environment.store.writing() as connection:
         read = {input_rows.READ: input_rows.document(inputs)}
-        bind(connection, run, sealed=[sealed], environment=environment, details=read)
+        record_sealed(connection, run, sealed=[sealed], environment=environment, details=read)
     return _totals(run, chosen, inputs=inputs, environment=environment)
 
 
@@ -122,7 +122,7 @@ class ComparedNight:
     """The night as it is compared, with all its inputs; no link covers its step `compared` yet."""
     inputs: StoredInputs
     terms: Terms
-    bound: Mapping[str, str]
+    recorded: Mapping[str, str]
     """Hashes of the manifests that precede the results, by step."""
 
     @property
@@ -170,7 +170,7 @@ def write_compared(run: Run, *, environment: Environment) -> ComparedNight:
         account=run.account,
         carried=carried,
     )
-    bound = newest(recorded_links)
+    recorded = newest(recorded_links)
     with environment.store.reading() as connection:
         changed = _changed(connection, run, night=night, inputs=inputs, environment=environment)
     changed |= {name: tables[name] for name in PREVIOUS}
@@ -180,11 +180,14 @@ def write_compared(run: Run, *, environment: Environment) -> ComparedNight:
         COMPARED,
         parts=rows_of(changed.items()),
         terms=terms,
-        after={**before(COMPARED, bound=bound), **{s: bound[s] for s in answer_steps(bound)}},
+        after={
+            **before(COMPARED, recorded=recorded),
+            **{s: recorded[s] for s in answer_steps(recorded)},
+        },
         environment=environment,
     )
     as_compared = replace(night, steps={**steps, COMPARED: sealed})
-    return ComparedNight(as_compared, inputs, terms, {**bound, COMPARED: sealed.sha256})
+    return ComparedNight(as_compared, inputs, terms, {**recorded, COMPARED: sealed.sha256})
 
 
 NOT_COMPARED = (
@@ -217,23 +220,23 @@ def _changed(
 
     Answers stay as columns: frames would hold each text of a large night twice more.
     """
-    universe, shown = night.table("universe"), GatewayAnswers(connection, run, environment)
+    universe, stored = night.table("universe"), GatewayAnswers(connection, run, environment)
     is_own = pc.equal(universe["account_id"].cast(pa.string()), run.account_id)
     own, others = universe["order_no"].filter(is_own), universe.filter(pc.invert(is_own))
-    newest_answers, asked = shown.newest(ANSWER_COLUMNS.names), shown.queried_keys()
-    if len(asked) > len(own):
+    newest_answers, queried = stored.newest(ANSWER_COLUMNS.names), stored.queried_keys()
+    if len(queried) > len(own):
         # Orders of the opening balance are not compared.
-        left = asked.filter(pc.invert(pc.is_in(asked, value_set=own)))
+        left = queried.filter(pc.invert(pc.is_in(queried, value_set=own)))
         is_left = pc.is_in(newest_answers["order_no"], value_set=left)
         newest_answers = newest_answers.filter(pc.invert(is_left))
     answers = [as_compared(newest_answers)]
     if len(others):
-        siblings, keys = shown.sibling_frame(), others.to_pandas().astype("str")
+        siblings, keys = stored.sibling_frame(), others.to_pandas().astype("str")
         named = siblings.merge(keys, on=[*KEY_COLUMNS])
         answers.append(table_of(named, name=ANSWERS))
     moves = in_question(
         instructions_of(connection, run, inputs=inputs, environment=environment),
-        asked=text_column(own.cast(pa.large_string())),
+        queried=text_column(own.cast(pa.large_string())),
     )
     return {
         ANSWERS: pa.concat_tables(answers).unify_dictionaries(),

@@ -54,9 +54,9 @@ def chosen_entries(
     *,
     sources: Sources,
     moves: pd.DataFrame,
-    asked: "pd.Series[str]",
+    queried: "pd.Series[str]",
     before: BeforeOpening,
-    refused: Sequence[Reject],
+    rejected: Sequence[Reject],
     rules: Rules,
 ) -> ChosenEntries:
     """Choose the entries of the window, and those that book payouts of this night.
@@ -65,9 +65,9 @@ def chosen_entries(
         ledger: What the run read.
         sources: The settlement, and the days it covers.
         moves: Instructions of the account.
-        asked: Order numbers that were queried.
+        queried: Order numbers that were queried.
         before: Orders of the opening balance, whose entries are not compared.
-        refused: Rejected rows of any account.
+        rejected: Rejected rows of any account.
         rules: Window, calendar, and the grace period for booking.
 
     Raises:
@@ -81,7 +81,7 @@ def chosen_entries(
     own = pd.concat([no_rows, *ledger.frames([*LEDGER_COLUMNS])], ignore_index=True)
     recent = with_payouts(
         pd.concat(
-            in_window([own], since=since, asked=asked, settled_from=begins), ignore_index=True
+            in_window([own], since=since, queried=queried, settled_from=begins), ignore_index=True
         ),
         entries=own,
         settlement=sources.settlement,
@@ -108,7 +108,7 @@ def chosen_entries(
         },
         sums=steps_of_arrived(
             file,
-            rejected=rejected_sums(refused),
+            rejected=rejected_sums(rejected),
             extract=extract,
             entries=sums_by_type(own),
             recent=sums_by_type(recent),
@@ -164,8 +164,8 @@ def with_payouts(
 
 def _payout_names(settlement: pd.DataFrame | None, *, instructions: pd.DataFrame) -> set[str]:
     sent = instructions[instructions["kind"].eq(InstructionKind.PAYOUT.value)]
-    words = ("request_id", "transaction_id", "instruction_id", "order_no")
-    names = {name for word in words for name in sent[word]}
+    ids = ("request_id", "transaction_id", "instruction_id", "order_no")
+    names = {name for word in ids for name in sent[word]}
     if settlement is not None:
         paid = settlement[settlement["entry_type"].eq(EntryType.PAYOUT.value)]
         names |= {*paid["batch_id"], *(paid["batch_id"] + "/" + paid["currency"])}
@@ -208,11 +208,11 @@ def _of_no_batch(
             days.pop(0)
         elif at < until:
             early.append((at, entry, days))
-    gone = set[str]()
+    unbatched = set[str]()
     for at, entry, days in early:
         due = calendar.due_at(at, grace=grace) if days else at
         if days and midnight(days[0], zone=calendar.zone) < due:
             days.pop(0)
         else:
-            gone.add(entry)
-    return gone
+            unbatched.add(entry)
+    return unbatched

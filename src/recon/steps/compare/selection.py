@@ -30,7 +30,7 @@ from recon.matching.frames.sources import (
     Sources,
     frame_of,
 )
-from recon.matching.sides.gateway_side import shown
+from recon.matching.sides.gateway_side import answer_amounts
 from recon.matching.sides.settlement_side import PAY_OUT
 from recon.model.terms import KeyAnswer, Quarantined, Reject, SourceFile, SourceKind
 from recon.model.uptime import give_back
@@ -158,12 +158,12 @@ class RunReading:
         storages = storages_of(self.environment)
         return Settlements(self.connection, self.run, storages, self.inputs.last_file)
 
-    def asked(self) -> pa.Array:
+    def queried(self) -> pa.Array:
         """Order numbers that the gateway was queried for, sorted."""
         keys = self._answered.queried_keys()
         return keys.take(pc.sort_indices(keys))
 
-    def lines(self, *, asked: NamedPayments, before: BeforeOpening) -> SelectedLines | None:
+    def lines(self, *, payments: NamedPayments, before: BeforeOpening) -> SelectedLines | None:
         """Settlement lines; None where no files are declared, or none has reported the account."""
         if not self.inputs.settlement:
             return None
@@ -171,8 +171,10 @@ class RunReading:
         days = _settled_days(settled)
         if days is None:
             return None
-        per_payment = replace(asked, by_payment=self._rules.ledger.fees_per == "payment")
-        lines = settled.lines(since=settled_since(self.run, rules=self._rules), asked=per_payment)
+        per_payment = replace(payments, by_payment=self._rules.ledger.fees_per == "payment")
+        lines = settled.lines(
+            since=settled_since(self.run, rules=self._rules), payments=per_payment
+        )
         volumes = None
         if contract is not None and contract.asks_months:
             priced = lines.table(["settled_on"], entry_types=PRICED)
@@ -185,26 +187,26 @@ class RunReading:
         paid = before.lines(frame_of_lines(lines.table(entry_types=[PAY_OUT])))
         return SelectedLines(paid, days, volumes, lines, before)
 
-    def named_payments(self, asked: pa.Array) -> NamedPayments:
+    def named_payments(self, queried: pa.Array) -> NamedPayments:
         """Orders and payments whose settlement lines count one by one, where there may be any."""
         if not self.inputs.settlement:
             return NamedPayments.of()
         table = self._answered.newest(["transaction_id"])
-        return NamedPayments(asked, pc.unique(table["transaction_id"]))
+        return NamedPayments(queried, pc.unique(table["transaction_id"]))
 
-    def own_orders(self, asked: pa.Array, *, columns: Sequence[str] = ()) -> pa.Table:
+    def own_orders(self, queried: pa.Array, *, columns: Sequence[str] = ()) -> pa.Table:
         """Orders of the window, and older ones that this night queried."""
         since = window_start(self.run, rules=self._rules)
-        return self._stored.in_view(since=since, asked=asked, columns=columns)
+        return self._stored.in_view(since=since, queried=queried, columns=columns)
 
-    def orders(self, asked: pa.Array, *, joined: OfSiblings, files: Counter[int]) -> pa.Table:
+    def orders(self, queried: pa.Array, *, joined: OfSiblings, files: Counter[int]) -> pa.Table:
         """The own orders and those of other accounts that complete a key; opens a new connection.
 
         `files` receives the number of those from before the window per order file, by its number.
         """
         with self.environment.store.reading() as connection:
             facts_rows.refuse_changed(connection)
-            own = replace(self, connection=connection).own_orders(asked)
+            own = replace(self, connection=connection).own_orders(queried)
         since = pa.scalar(window_start(self.run, rules=self._rules), INSTANT)
         files.clear()
         files.update(rows_by_file(own.filter(pc.less(own["ordered_at"], since))))
@@ -214,7 +216,7 @@ class RunReading:
 
     def small(
         self,
-        asked: pa.Array,
+        queried: pa.Array,
         *,
         moves: pd.DataFrame,
         settled: SelectedLines | None,
@@ -252,9 +254,9 @@ class RunReading:
             StoredLedger(connection, run, self.environment),
             sources=sources,
             moves=moves,
-            asked=text_column(asked.cast(pa.large_string())),
+            queried=text_column(queried.cast(pa.large_string())),
             before=before,
-            refused=rejected,
+            rejected=rejected,
             rules=self._rules,
         )
         return sources, entries
@@ -267,9 +269,9 @@ class RunReading:
         if not self.inputs.siblings:
             return OfSiblings()
         ordered = pc.unique(own_numbers())
-        shown = self._answered.newest(["answer"])
-        is_found = pc.equal(shown["answer"].cast(pa.string()), KeyAnswer.FOUND.value)
-        paid = pc.unique(shown["order_no"].filter(is_found))
+        newest = self._answered.newest(["answer"])
+        is_found = pc.equal(newest["answer"].cast(pa.string()), KeyAnswer.FOUND.value)
+        paid = pc.unique(newest["order_no"].filter(is_found))
         unpaid = ordered.filter(pc.invert(pc.is_in(ordered, value_set=paid)))
         unordered = paid.filter(pc.invert(pc.is_in(paid, value_set=ordered)))
         if not 0 < len(unpaid) + len(unordered) <= SIBLING_KEYS_MAX:
@@ -300,14 +302,18 @@ class RunReading:
             return NOTHING_BEFORE
         names = ["order_no", "transaction_id", "answer", "transaction_date"]
         own = read(names).select(names)
-        shown = pd.concat([frame_of_table(own), joined.gateway[names]], ignore_index=True)
-        is_old = shown["answer"].eq(KeyAnswer.FOUND.value) & (shown["transaction_date"] < start)
+        answered = pd.concat([frame_of_table(own), joined.gateway[names]], ignore_index=True)
+        is_old = answered["answer"].eq(KeyAnswer.FOUND.value) & (
+            answered["transaction_date"] < start
+        )
         ordered = own_numbers().cast(pa.large_string())
-        younger = shown.loc[shown["transaction_date"] >= start, "order_no"]
+        younger = answered.loc[answered["transaction_date"] >= start, "order_no"]
         known = [text_column(ordered), joined.orders["order_no"], moves["order_no"], younger]
-        gone = {*shown.loc[is_old & ~is_among(shown["order_no"], pd.concat(known)), "order_no"]}
-        payments = {*shown.loc[is_among(shown["order_no"], gone), "transaction_id"]} - {""}
-        return BeforeOpening(frozenset(gone), frozenset(payments))
+        too_old = {
+            *answered.loc[is_old & ~is_among(answered["order_no"], pd.concat(known)), "order_no"]
+        }
+        payments = {*answered.loc[is_among(answered["order_no"], too_old), "transaction_id"]} - {""}
+        return BeforeOpening(frozenset(too_old), frozenset(payments))
 
     def _bank(self) -> BankSource | None:
         """Statements of the banks that receive the account's payouts; None where none has arrived.
@@ -345,8 +351,8 @@ class RunReading:
         own = self._answered.newest([*KEY_COLUMNS]).select([*KEY_COLUMNS])
         joined = table_of(chosen.joined.gateway, name=ANSWERS).select([*KEY_COLUMNS])
         keys = pa.concat_tables([own, joined.cast(own.schema)])
-        gone = pa.array(chosen.before.order_nos, pa.string())
-        return keys.filter(pc.invert(pc.is_in(keys["order_no"], value_set=gone)))
+        too_old = pa.array(chosen.before.order_nos, pa.string())
+        return keys.filter(pc.invert(pc.is_in(keys["order_no"], value_set=too_old)))
 
     def with_steps(self, chosen: "Selected", *, files: Counter[int]) -> Sources:
         """The small sources with what other tables record of the rows compared or left out.
@@ -379,9 +385,9 @@ class RunReading:
         payments: tuple[LeftOut, ...] = ()
         if chosen.before.order_nos:
             own, others = self._answered.gateway_frame(), chosen.joined.gateway
-            shown_then = pd.concat([own, others[own.columns]], ignore_index=True)
-            left = shown_then[is_among(shown_then["order_no"], chosen.before.order_nos)]
-            net = shown(left, rules=rules).net
+            last_reported = pd.concat([own, others[own.columns]], ignore_index=True)
+            left = last_reported[is_among(last_reported["order_no"], chosen.before.order_nos)]
+            net = answer_amounts(left, rules=rules).net
             payments = left_out(PAYMENTS, currency=left["currency"], net=net)
         if chosen.entries is None:
             return replace(small, opening_balance=payments, arrived=arrived)
@@ -399,7 +405,7 @@ class Selected:
     """Its connection is closed: each table is made over a new one."""
     small: Sources
     """All sources except the rows of orders, answers, entries and queried keys."""
-    asked: pa.Array
+    queried: pa.Array
     """Queried order numbers, sorted."""
     joined: OfSiblings
     """Rows of the merchant's other accounts that complete a one-sided key of this account."""
@@ -430,7 +436,7 @@ class Selected:
             elif name == SETTLEMENT and self.settled:
                 yield name, self.settled.table(name)
             elif name == "orders":
-                yield name, self.read.orders(self.asked, joined=self.joined, files=files)
+                yield name, self.read.orders(self.queried, joined=self.joined, files=files)
             elif name == "universe":
                 yield name, self._universe()
             elif name not in {ANSWERS, TARIFFS}:
@@ -445,7 +451,7 @@ class Selected:
     def _universe(self) -> pa.Table:
         """The queried keys, without those of the opening balance, and those of other accounts."""
         gone = pa.array(self.before.order_nos, pa.string())
-        left = self.asked.filter(pc.invert(pc.is_in(self.asked, value_set=gone)))
+        left = self.queried.filter(pc.invert(pc.is_in(self.queried, value_set=gone)))
         run, schema = self.read.run, SCHEMAS["universe"].columns
         words = {"merchant_id": run.merchant_id, "account_id": run.account_id}
         cells = [pa.repeat(words[n], len(left)) if n in words else left for n in schema.names]
@@ -466,18 +472,18 @@ def selected_inputs(run: Run, *, inputs: Inputs, environment: Environment) -> Se
         # Files are opened only after their records were checked against the history.
         facts_rows.refuse_changed(connection)
         read = RunReading(connection, run, inputs, environment)
-        asked = read.asked()
-        own_numbers = cache(lambda: read.own_orders(asked, columns=["order_no"])["order_no"])
+        queried = read.queried()
+        own_numbers = cache(lambda: read.own_orders(queried, columns=["order_no"])["order_no"])
         joined = read.joined(own_numbers)
         moves = in_question(
             instructions_of(connection, run, inputs=inputs, environment=environment),
-            asked=text_column(asked.cast(pa.large_string())),
+            queried=text_column(queried.cast(pa.large_string())),
         )
         before = read.before_opening(own_numbers, joined=joined, moves=moves)
-        settled = read.lines(asked=read.named_payments(asked), before=before)
-        small, entries = read.small(asked, moves=moves, settled=settled, before=before)
+        settled = read.lines(payments=read.named_payments(queried), before=before)
+        small, entries = read.small(queried, moves=moves, settled=settled, before=before)
     give_back()
-    return Selected(read, small, asked, joined, entries, before, settled)
+    return Selected(read, small, queried, joined, entries, before, settled)
 
 
 def of_this_account(

@@ -58,8 +58,8 @@ def held_against(
         account: Merchant and account; blank where several are in one workbook.
     """
     named = {in_file(section, sha256=file.sha256) for section, file in files.items()}
-    wanted = [*SECTIONS, *sorted(named), *(each for each in totals if each.startswith(BY_RULE))]
-    read = {section: totals.get(section, (0, {})) for section in wanted}
+    expected = [*SECTIONS, *sorted(named), *(each for each in totals if each.startswith(BY_RULE))]
+    read = {section: totals.get(section, (0, {})) for section in expected}
     if verdict is not Verdict.NOT_PROVEN:
         read[CHECKS] = totals.get(CHECKS, (0, {}))
     if foreign := {section for section in totals if IN_FILE in section} - named:

@@ -68,7 +68,7 @@ def ask_siblings(run: Run, *, environment: Environment) -> int:
         return 0
     count = 0
     for account_id in siblings:
-        asked = this_moment(environment)
+        moment = this_moment(environment)
         try:
             replies = asyncio.run(
                 ask(
@@ -88,7 +88,7 @@ def ask_siblings(run: Run, *, environment: Environment) -> int:
             # The other account's own night reports its configuration errors, not this one.
             continue
         phase = sibling_phase(account_id)
-        rows = reply_rows(run, replies, asked=asked, phase=phase, account_id=account_id)
+        rows = reply_rows(run, replies, asked=moment, phase=phase, account_id=account_id)
         save(run, rows, environment=environment)
         count += len(replies.observations)
     return count
@@ -120,18 +120,18 @@ def of_siblings(
     # An order that is paid in the account it is filed under, or a payment with an order in its own
     # account, is that account's own business.
     lonely_payments = frame[
-        paid_there & frame["order_no"].isin(unpaid) & ~_in(frame, places=_places(orders))
+        paid_there & frame["order_no"].isin(unpaid) & ~_in(frame, keys=_keys(orders))
     ]
     absent = frame[~paid_there]
-    lonely_orders = orders[orders["order_no"].isin(unordered) & _in(orders, places=_places(absent))]
-    silent = absent[_in(absent, places=_places(lonely_orders))]
+    lonely_orders = orders[orders["order_no"].isin(unordered) & _in(orders, keys=_keys(absent))]
+    silent = absent[_in(absent, keys=_keys(lonely_orders))]
     return OfSiblings(lonely_orders, pd.concat([lonely_payments, silent]))
 
 
-def _places(frame: pd.DataFrame) -> set[tuple[str, str]]:
+def _keys(frame: pd.DataFrame) -> set[tuple[str, str]]:
     return set(zip(frame["account_id"], frame["order_no"], strict=True))
 
 
-def _in(frame: pd.DataFrame, *, places: set[tuple[str, str]]) -> "pd.Series[bool]":
+def _in(frame: pd.DataFrame, *, keys: set[tuple[str, str]]) -> "pd.Series[bool]":
     pairs = zip(frame["account_id"], frame["order_no"], strict=True)
-    return pd.Series([pair in places for pair in pairs], index=frame.index, dtype=bool)
+    return pd.Series([pair in keys for pair in pairs], index=frame.index, dtype=bool)

@@ -249,7 +249,7 @@ class DeclaredInbox(Generic[Content]):
         for source in self.folder.sources:
             try:
                 with _opened(source, environment=self.environment.variables) as folder:
-                    came = fetch(
+                    got = fetch(
                         folder,
                         inbox=self.folder.inbox,
                         patterns=source.files,
@@ -260,13 +260,13 @@ class DeclaredInbox(Generic[Content]):
             except SourceUnreadableError as error:
                 self.failed[source.shown] = str(error)
                 continue
-            self.fetched += came.names
-            self.left |= dict(came.left)
-            for name, why in came.misnamed.items():
+            self.fetched += got.names
+            self.left |= dict(got.left)
+            for name, why in got.misnamed.items():
                 self.failed[source.shown] = f"{source.shown} holds {name}, which {why}"
-            if came.unfinished:
+            if got.unfinished:
                 self.failed[source.shown] = (
-                    f"{source.shown} did not give {', '.join(came.unfinished)}, which somebody was "
+                    f"{source.shown} did not give {', '.join(got.unfinished)}, which somebody was "
                     "writing; run the night again when it is complete"
                 )
 

@@ -28,7 +28,7 @@ def read_bank_files(
     Raises:
         SourceMissingError: one of them does not exist.
     """
-    parts: list[BankSource] = []
+    sources: list[BankSource] = []
     files: list[SourceFile] = []
     hashes: set[str] = set()
     for path in paths:
@@ -37,10 +37,10 @@ def read_bank_files(
             with bank_file(path, rules=rules, layout=layout) as read:
                 file = read.facts.source_file
                 if file.sha256 not in hashes:
-                    parts.append(read.source)
+                    sources.append(read.source)
                     files.append(file)
                     hashes.add(file.sha256)
         except SourceUnreadableError as error:
             refused = RefusedBankFile(path.name, str(error))
-            parts.append(BankSource(no_entries(), (), (refused,)))
-    return BankFiles(together(parts), tuple(files))
+            sources.append(BankSource(no_entries(), (), (refused,)))
+    return BankFiles(together(sources), tuple(files))

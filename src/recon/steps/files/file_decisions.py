@@ -164,8 +164,8 @@ def guarded(path: Path, *, run: Run, environment: Environment, sha256: str = "")
         SourceUnreadableError: it was set aside before, or is now, as it crashed its reader.
     """
     sha256 = sha256 or sha256_of(path)
-    shown = displayed_name(path.name)
-    name = (run.merchant_id, run.account_id, shown)
+    displayed = displayed_name(path.name)
+    name = (run.merchant_id, run.account_id, displayed)
 
     def note(event: str, **more: object) -> None:
         with environment.store.writing() as connection:
@@ -178,7 +178,7 @@ def guarded(path: Path, *, run: Run, environment: Environment, sha256: str = "")
     if known is not None:
         if name not in known.names:
             note(MET)
-        msg = f"{shown} was not read: this content is set aside ({known.why}); {UNTIL}"
+        msg = f"{displayed} was not read: this content is set aside ({known.why}); {UNTIL}"
         raise SourceUnreadableError(msg)
     try:
         yield sha256

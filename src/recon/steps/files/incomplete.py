@@ -99,8 +99,8 @@ def _uncertain(result: Reconciliation, sources: Sources, rules: Rules) -> Iterat
     groups = [f"{count} rows of {name} were rejected" for name, count in rejected.most_common()]
     reasons = Counter(result.unverified["reason"]).most_common()
     groups += [f"{count} sets are unverified ({why})" for why, count in reasons]
-    shown = ", ".join(groups[:GROUPS_DISPLAYED_MAX])
+    named = ", ".join(groups[:GROUPS_DISPLAYED_MAX])
     more = f" and {len(groups) - GROUPS_DISPLAYED_MAX} more groups" * (
         len(groups) > GROUPS_DISPLAYED_MAX
     )
-    yield f"{shown}{more}: more than the {most} rows that may be ([verdict] in rules.toml)"
+    yield f"{named}{more}: more than the {most} rows that may be ([verdict] in rules.toml)"

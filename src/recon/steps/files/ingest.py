@@ -152,11 +152,11 @@ class OrderInbox(DeclaredInbox[SourceFile | None]):
 
     def take(self, path: Path) -> SourceFile | None:
         """Store one file; None for the version that a person dismissed, which is not opened."""
-        shown = displayed_name(path.name)
+        displayed = displayed_name(path.name)
         with self.environment.store.reading() as connection:
-            identity = dismissed(connection, self.run, name=shown, environment=self.environment)
-        if identity and identity == unreadable_identity(path, name=shown):
-            self.later[shown] = DISMISSED
+            identity = dismissed(connection, self.run, name=displayed, environment=self.environment)
+        if identity and identity == unreadable_identity(path, name=displayed):
+            self.later[displayed] = DISMISSED
             return None
         return super().take(path)
 

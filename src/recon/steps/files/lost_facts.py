@@ -180,10 +180,10 @@ def _source(stored: StoredFacts, *, environment: Environment) -> Path | None:
     with suppress(ConfigurationError, SourceMissingError, SourceUnreadableError):
         account = environment.settings.account(stored.inbox[0], account_id=stored.inbox[1])
         declared = account if stored.kind is SourceKind.ORDERS else account.settlement
-        places = [declared.inbox / name, *inbox(declared.inbox).files] if declared else []
+        paths = [declared.inbox / name, *inbox(declared.inbox).files] if declared else []
         if account.archive is not None:
-            places.append(stored_place(account.archive, sha256=stored.source_sha256, name=name))
-        for path in places:
+            paths.append(stored_place(account.archive, sha256=stored.source_sha256, name=name))
+        for path in paths:
             with suppress(SourceMissingError, SourceUnreadableError):
                 if sha256_of(path) == stored.source_sha256:
                     return path

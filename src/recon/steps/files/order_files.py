@@ -152,12 +152,12 @@ def check_file(path: Path, *, account: AccountSettings, settings: FileSettings) 
         )
     refused: list[tuple[int, str]] = []
     with order_file(path, rules=settings.rules, layout=layout, keep=False) as read:
-        for orders, wanted in read.parts():
+        for orders, requested in read.parts():
             for currency, amounts in orders.groupby("currency")["amount"]:
                 # Python's integers, since a sum may pass what 64 bits hold.
                 sums[str(currency)] += sum(amounts.tolist())
-            actions.update(wanted["action"])
-            refused += refused_actions(wanted)
+            actions.update(requested["action"])
+            refused += refused_actions(requested)
     return CheckedFile(
         source=read.facts.source_file,
         layout=pattern,

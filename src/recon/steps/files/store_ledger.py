@@ -18,7 +18,7 @@ from recon.steps.files.arrivals import still_written
 from recon.steps.files.file_decisions import guarded
 from recon.steps.files.incomplete import WHOLE_FILE, absent_sha256, unread
 from recon.steps.runtime.environment import Environment
-from recon.steps.runtime.night_folder import LEDGER, bind, write_ledger
+from recon.steps.runtime.night_folder import LEDGER, record_sealed, write_ledger
 from recon.store.nights import journal_rows, order_rows
 from recon.store.nights.runs import Run
 
@@ -63,7 +63,7 @@ def store_ledger(run: Run, *, environment: Environment) -> str:
     with environment.store.writing() as connection:
         journal_rows.save(connection, run.run_id, source=found.source_file)
         order_rows.insert_rejects(connection, found.rejects, run_id=run.run_id, file_id=None)
-        bind(connection, run, sealed=[sealed], environment=environment)
+        record_sealed(connection, run, sealed=[sealed], environment=environment)
     file, words = found.source_file, ""
     if found.rejects:
         first = found.rejects[0]

@@ -52,7 +52,7 @@ class Narrowing:
 class Waiting:
     """The list that waits for approval, and the first approver of it if there is one."""
 
-    wanted: ApprovalList
+    approvals: ApprovalList
     first_by: str
     valid_until: datetime | None
     related: Mapping[str, tuple[Instruction, ...]] = field(default_factory=dict)
@@ -62,17 +62,17 @@ class Waiting:
 def waiting(environment: Environment, *, only: Narrowing | None = None) -> Waiting:
     """Return all planned instructions that `only` admits, as one list to approve."""
     with environment.store.reading() as connection:
-        wanted = list_of(_planned(connection, only or Narrowing()))
-        first = _first(connection, wanted.digest, environment=environment)
+        approvals = list_of(_planned(connection, only or Narrowing()))
+        first = _first(connection, approvals.digest, environment=environment)
         related = {
             item.instruction_id: tuple(
                 instruction_rows.find(connection, instruction_id=item.repeats.split())
             )
-            for item in wanted.repeats
+            for item in approvals.repeats
         }
     if first is None:
-        return Waiting(wanted, "", None, related)
-    return Waiting(wanted, first.name, first.ends_at, related)
+        return Waiting(approvals, "", None, related)
+    return Waiting(approvals, first.name, first.ends_at, related)
 
 
 def approve(
@@ -88,19 +88,19 @@ def approve(
     with environment.store.writing() as connection:
         if first := _first(connection, digest, environment=environment):
             only = Narrowing(instruction_ids=tuple(first.items))
-        wanted = _meant(connection, digest, only=only or Narrowing())
-        refuse_changed(connection, wanted.items)
+        approvals = _meant(connection, digest, only=only or Narrowing())
+        refuse_changed(connection, approvals.items)
         both = decide(
             connection,
             Kind.APPROVAL,
             digest,
             person=person,
-            items=_digests_of(wanted),
-            decides=_decides(connection, wanted, environment=environment),
+            items=_digests_of(approvals),
+            decides=_decides(connection, approvals, environment=environment),
         )
         if both is not None:
-            _approved(connection, wanted, both=both)
-    return wanted, None if both is None else min(each.ends_at for each in both)
+            _approved(connection, approvals, both=both)
+    return approvals, None if both is None else min(each.ends_at for each in both)
 
 
 def _first(connection: Connection, digest: str, *, environment: Environment) -> Endorsement | None:
@@ -109,7 +109,7 @@ def _first(connection: Connection, digest: str, *, environment: Environment) -> 
 
 
 def _approved(
-    connection: Connection, wanted: ApprovalList, *, both: tuple[Endorsement, Endorsement]
+    connection: Connection, approvals: ApprovalList, *, both: tuple[Endorsement, Endorsement]
 ) -> None:
     first, second = both
     at = second.made_at
@@ -117,21 +117,23 @@ def _approved(
     values = {"approved_by": by, "approved_at": at, "hold": ""}
     moved = [
         (item, move(connection, item, to=InstructionState.APPROVED, values=values))
-        for item in wanted.items
+        for item in approvals.items
     ]
     # The event stores what both people saw (the instruction's terms), not only that they approved.
     events = [replace(event, data={**event.data, ROW: terms_of(item)}) for item, event in moved]
     append(connection, events, at=at)
 
 
-def _digests_of(wanted: ApprovalList) -> dict[str, str]:
-    return {item.instruction_id: terms_digest(terms_of(item)) for item in wanted.items}
+def _digests_of(approvals: ApprovalList) -> dict[str, str]:
+    return {item.instruction_id: terms_digest(terms_of(item)) for item in approvals.items}
 
 
-def _decides(connection: Connection, wanted: ApprovalList, *, environment: Environment) -> Decides:
-    holds = holds_of(connection, [item.instruction_id for item in wanted.items])
+def _decides(
+    connection: Connection, approvals: ApprovalList, *, environment: Environment
+) -> Decides:
+    holds = holds_of(connection, [item.instruction_id for item in approvals.items])
     key = partial(person_key, declared=environment.settings.approvers)
-    return decides_on(wanted, asked_by=requesters_of(holds), key=key)
+    return decides_on(approvals, requesters=requesters_of(holds), key=key)
 
 
 def reject(
@@ -167,8 +169,8 @@ def reject(
             for first in every_waiting(connection, Kind.APPROVAL, environment=environment)
             if not rejected.isdisjoint(first.items)
         ]
-        wanted = list_of(items)
-        person.endorse(connection, Kind.REJECTION, wanted.digest, items=_digests_of(wanted))
+        approvals = list_of(items)
+        person.endorse(connection, Kind.REJECTION, approvals.digest, items=_digests_of(approvals))
         values = {"hold": "", "message": sentence}
         events = [
             move(connection, item, to=InstructionState.WITHDRAWN, values=values) for item in items
@@ -223,7 +225,7 @@ def _ended(
             continue
         problem = problem_since(
             (first.name, second.name),
-            wanted=list_of(items[own] for own in first.items if own in items),
+            approvals=list_of(items[own] for own in first.items if own in items),
             declared=environment.settings.approvers,
         )
         if first.ends_at < at:
@@ -234,7 +236,7 @@ def _ended(
             current.update(first.items)
             continue
         ended |= dict.fromkeys(first.items, why)
-    return {wanted: why for wanted, why in ended.items() if wanted not in current}
+    return {approvals: why for approvals, why in ended.items() if approvals not in current}
 
 
 def _planned(connection: Connection, only: Narrowing) -> list[Instruction]:
@@ -249,14 +251,14 @@ def _planned(connection: Connection, only: Narrowing) -> list[Instruction]:
 
 
 def _meant(connection: Connection, digest: str, *, only: Narrowing) -> ApprovalList:
-    wanted = list_of(_planned(connection, only))
-    if not wanted.items:
+    approvals = list_of(_planned(connection, only))
+    if not approvals.items:
         msg = "nothing waits for approval there"
         raise UsageError(msg)
-    if wanted.digest != digest:
+    if approvals.digest != digest:
         msg = (
-            f"the list is {wanted.digest} now, not {digest}: something changed since you looked, "
-            "or other options chose it; look again with `recon approve`"
+            f"the list is {approvals.digest} now, not {digest}: something changed since you "
+            "looked, or other options chose it; look again with `recon approve`"
         )
         raise UsageError(msg)
-    return wanted
+    return approvals

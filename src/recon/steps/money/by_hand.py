@@ -160,8 +160,8 @@ def _carry_out(request: HandRequest, *, environment: Environment) -> Instruction
     queued = money.queue_of(
         [instruction], baselines={request.order_no: baseline}, gate=Gate(restored, "")
     )
-    for refused in queued.refused:
-        reason = refused.reason.removesuffix(WITHDRAW_IT)
+    for ineligible in queued.ineligible:
+        reason = ineligible.reason.removesuffix(WITHDRAW_IT)
         msg = f"{request.kind} of order {request.order_no}: {reason}; nothing was stored or sent"
         raise UsageError(msg)
     with environment.store.writing() as connection:
@@ -204,7 +204,7 @@ def _ask(
     request: HandRequest, *, run: Run, money: MoneyOfRun, environment: Environment
 ) -> Baseline:
     """Query the order at the gateway and store the answer as evidence, as a night does."""
-    asked, order_no = this_moment(environment), request.order_no
+    moment, order_no = this_moment(environment), request.order_no
     replies = asyncio.run(
         ask(
             [order_no],
@@ -215,7 +215,7 @@ def _ask(
         )
     )
     note_queried(run, phase=BASELINE, keys=[order_no], environment=environment)
-    save(run, reply_rows(run, replies, asked=asked), environment=environment)
+    save(run, reply_rows(run, replies, asked=moment), environment=environment)
     seal(run, environment=environment)
     with environment.store.reading() as connection:
         payments = money.payments(connection, replies.observations)
@@ -232,15 +232,15 @@ def _ask(
 
 def _payment(request: HandRequest, *, baseline: Baseline) -> QueriedPayment:
     """Return the payment requested; the person must name it if the order has several."""
-    wanted = request.transaction_id
+    transaction_id = request.transaction_id
     fitting: Sequence[QueriedPayment] = [
-        payment for payment in baseline.payments if wanted in {"", payment.transaction_id}
+        payment for payment in baseline.payments if transaction_id in {"", payment.transaction_id}
     ]
     if len({payment.transaction_id for payment in fitting}) == 1:
         return fitting[0]
-    shown = ", ".join(dict.fromkeys(payment.transaction_id for payment in baseline.payments))
+    named = ", ".join(dict.fromkeys(payment.transaction_id for payment in baseline.payments))
     msg = (
-        f"order {request.order_no} has the transactions {shown}: name one of them with "
+        f"order {request.order_no} has the transactions {named}: name one of them with "
         "--transaction; nothing was stored or sent"
     )
     raise UsageError(msg)
@@ -279,7 +279,7 @@ def _planned(
         request_id=request.request_id,
     )
     with environment.store.reading() as connection:
-        known = instruction_rows.known(connection, run, shown={})
+        known = instruction_rows.known(connection, run, only_payments={})
     made = plan(
         [action],
         known=known,

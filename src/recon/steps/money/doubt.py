@@ -27,9 +27,9 @@ from recon.instructions.money_requests import GatewayOfMoney
 from recon.instructions.queries import search_refunds
 from recon.instructions.resolution import (
     DoubtEvidence,
+    ObservedPayment,
     Resolution,
     SearchedRefund,
-    Seen,
     SettledLine,
     by_settlement,
     lines_about,
@@ -44,7 +44,7 @@ from recon.model.nights import Mode
 from recon.model.terms import CONFIRMED_STATES, GatewayState, InstructionKind, InstructionState
 from recon.model.uptime import Uptime
 from recon.steps.runtime.environment import Environment
-from recon.steps.runtime.gateway_answers import GatewayAnswers, seen_of, uptime_in
+from recon.steps.runtime.gateway_answers import GatewayAnswers, observed_of, uptime_in
 from recon.steps.runtime.night_folder import storages_of
 from recon.store import Connection
 from recon.store.database.history import append
@@ -195,20 +195,22 @@ class Doubts:
                 randomness=environment.randomness,
             )
         )
-        shown = ""  # the id of the known refund, if the search showed exactly that refund
+        known_id = ""  # the id of the known refund, if the search showed exactly that refund
         if known and (answer := answers.get(known.instruction_id)):
             number = answer.reference_of(amount=known.amount, currency=known.currency)
-            shown = known.refund_reference_id if number == known.refund_reference_id else ""
+            known_id = known.refund_reference_id if number == known.refund_reference_id else ""
         searched: dict[str, SearchedRefund] = {}
         with self._store.writing() as connection:
-            for wanted in sorted(answers.keys() & refunds.keys()):
-                answer, ours = answers[wanted], refunds[wanted]
+            for instruction_id in sorted(answers.keys() & refunds.keys()):
+                answer, ours = answers[instruction_id], refunds[instruction_id]
                 reference = answer.reference_of(amount=ours.amount, currency=ours.currency)
                 if reference is not None:
                     at = answer.queried_at or environment.clock()
-                    asked = replace(uptime, gateway_at=answer.gateway_at)
-                    searched[wanted] = SearchedRefund(reference, at, shown, asked)
-                    case_rows.note_search(connection, wanted, search=searched[wanted])
+                    waited = replace(uptime, gateway_at=answer.gateway_at)
+                    searched[instruction_id] = SearchedRefund(reference, at, known_id, waited)
+                    case_rows.note_search(
+                        connection, instruction_id, search=searched[instruction_id]
+                    )
         return searched
 
     def _settled_lines(self) -> list[SettledLine]:
@@ -236,7 +238,7 @@ class Doubts:
         connection: Connection,
         item: Instruction,
         *,
-        signed: Sequence[Seen],
+        signed: Sequence[ObservedPayment],
         search: SearchedRefund | None,
     ) -> Resolution | None:
         """Decide by answers, searches and messages since the doubt; None if undecided."""
@@ -249,12 +251,12 @@ class Doubts:
             stored = case_rows.searches(connection, item.instruction_id)
             silent = (one for one in stored if not one.refund_reference_id and one != search)
             searches = [*silent, search]
-        seen, readings = self._seen(connection, item)
+        observed, readings = self._observed(connection, item)
         visible = Grace.parse(self._rules.grace.refund_visible)
         return resolve(
             item,
             evidence=DoubtEvidence(
-                seen=seen,
+                observed=observed,
                 refunds=searches,
                 messages=self._reported(connection, item),
                 signed=signed,
@@ -266,9 +268,9 @@ class Doubts:
             refund_visible_until=self._rules.business_calendar.due_at(since, grace=visible),
         )
 
-    def _seen(
+    def _observed(
         self, connection: Connection, item: Instruction, *, is_ended: bool = False
-    ) -> tuple[list[Seen], list[Uptime]]:
+    ) -> tuple[list[ObservedPayment], list[Uptime]]:
         """Return what answers since the last change of state show, and clock readings.
 
         With `is_ended`, readings noted before the doubt ended are left out as part of it.
@@ -277,10 +279,10 @@ class Doubts:
         rows = GatewayAnswers(connection, self._run, self._environment).evidence(
             item.order_no, after=since
         )
-        seen = seen_of(rows, transaction_id=item.transaction_id, rules=self._rules)
+        observed = observed_of(rows, transaction_id=item.transaction_id, rules=self._rules)
         after = since if is_ended else 0
         noted = case_rows.readings(connection, item.instruction_id, after=after)
-        return [*seen], [*noted, *map(uptime_in, rows)]
+        return [*observed], [*noted, *map(uptime_in, rows)]
 
     def _reported(self, connection: Connection, item: Instruction) -> tuple[str, ...]:
         """Describe messages that may be about this refund; only partly signed."""
@@ -301,12 +303,12 @@ class Doubts:
         )
         return tuple(filter(None, (skipped, *named)))
 
-    def _signed(self, connection: Connection, item: Instruction) -> list[Seen]:
+    def _signed(self, connection: Connection, item: Instruction) -> list[ObservedPayment]:
         """Return this payment's states in messages whose signature covers every field of them."""
         payment = item.transaction_id
         states = notification_rows.signed_states(connection, item, transaction_id=payment)
         return [
-            Seen(self._rules.state_of(fields["order_status"]), state.received_at)
+            ObservedPayment(self._rules.state_of(fields["order_status"]), state.received_at)
             for state in states
             for fields in [state.fields]
             if (fields["order_no"], fields["currency"]) == (item.order_no, item.currency)
@@ -339,8 +341,8 @@ class Doubts:
         """Return instructions whose payment is in an opposite state, by all answers so far."""
         run = self._run
         answers = GatewayAnswers(connection, run, self._environment)
-        shown = answers.statuses_reported(case_rows.ended_payments(connection, run))
-        ended = case_rows.shown_ended(connection, run, shown=shown)
+        statuses = answers.statuses_reported(case_rows.ended_payments(connection, run))
+        ended = case_rows.ended_and_reported(connection, run, statuses=statuses)
         payments = [item.transaction_id for item, _ in ended]
         others = instruction_rows.find_by(connection, run, column="transaction_id", values=payments)
         opposites: dict[Instruction, Opposite] = {}
@@ -355,10 +357,10 @@ class Doubts:
                 continue
             if item.state not in CONFIRMED_STATES and status == item.baseline_status:
                 continue  # it was in this state before anything was sent
-            seen, readings = self._seen(connection, item, is_ended=True)
+            observed, readings = self._observed(connection, item, is_ended=True)
             opposite = contradicted_by(
                 item,
-                seen=[one for one in seen if one.state is not GatewayState.NONE],
+                observed=[one for one in observed if one.state is not GatewayState.NONE],
                 readings=readings,
                 opposite=states,
                 quarantined_for=self._quarantined_for,

@@ -192,9 +192,9 @@ class Sender:
             now = self._elapsed()
             wait = max(timedelta(), (self._next_at or now) - now)
             if self._ends_at is not None and now + wait >= self._ends_at:
-                asked = f"; the gateway asked to wait another {wait.total_seconds():.0f} s"
+                seconds = f"; the gateway asked to wait another {wait.total_seconds():.0f} s"
                 over = "this run's time for sending was over (night_deadline_seconds)"
-                return f"{over}{asked if wait > self._interval else ''}"
+                return f"{over}{seconds if wait > self._interval else ''}"
             if not wait:
                 break
             if reason := self._ending():
@@ -206,25 +206,25 @@ class Sender:
         self, group: tuple[Eligible, ...], unsigned: UnsignedError
     ) -> tuple[Eligible, ...]:
         """Return the rows that the signer did not refuse; none if it refused no single row."""
-        refused = {
+        unsigned_ids = {
             row.instruction.instruction_id: f"the signer refused it: {unsigned.refused[position]}"
             for position, row in enumerate(group)
             if position in unsigned.refused
         }
-        if not refused:
+        if not unsigned_ids:
             self._circuit.stop_reason = str(unsigned)
             return ()
-        return self._without(group, refused)
+        return self._without(group, unsigned_ids)
 
     def _without(
         self, group: tuple[Eligible, ...], left_out: Mapping[str, str]
     ) -> tuple[Eligible, ...]:
-        rest = tuple(row for row in group if row.instruction.instruction_id not in left_out)
-        if len(rest) == len(group):
+        others = tuple(row for row in group if row.instruction.instruction_id not in left_out)
+        if len(others) == len(group):
             msg = "the journal left out rows that are in no batch; nothing of this batch was sent"
             raise Defect(msg)
         self._left_out.update(left_out)
-        return rest
+        return others
 
     async def _send_once(
         self, batch_id: str, request: PreparedRequest, *, claimed_at: timedelta
@@ -263,8 +263,8 @@ class Sender:
             if is_certificate or isinstance(answer, _HeldUpError):
                 self._circuit.stop_reason = self._circuit.stop_reason or reason
             return None
-        asked = answer.retry_after_seconds if isinstance(answer, RawReply) else 0.0
-        if wait := max(self._interval, timedelta(seconds=asked)):
+        seconds = answer.retry_after_seconds if isinstance(answer, RawReply) else 0.0
+        if wait := max(self._interval, timedelta(seconds=seconds)):
             self._next_at = self._elapsed() + wait
         if isinstance(answer, UnknownOutcomeError):
             self._journal.doubt(batch_id, reason=str(answer), at=self._clock())

@@ -20,9 +20,9 @@ from recon.instructions.eligibility import (
     ALONE,
     Baseline,
     Eligible,
+    Ineligible,
     QueriedPayment,
     Queue,
-    Refused,
     clear,
     clear_alone,
     conflicting_payments,
@@ -215,8 +215,8 @@ class MoneyOfRun:
             if actions:
                 # If an instruction names no payment, the gateway's answer may name it.
                 unnamed = instruction_rows.unnamed_orders(connection, run)
-                shown = GatewayAnswers(connection, run, environment).only_payments(unnamed)
-                known = instruction_rows.known(connection, run, shown=shown)
+                only_payments = GatewayAnswers(connection, run, environment).only_payments(unnamed)
+                known = instruction_rows.known(connection, run, only_payments=only_payments)
             made = plan(
                 actions,
                 known=known,
@@ -245,13 +245,13 @@ class MoneyOfRun:
         if not self._settings.gateway.capture_replan:
             return []
         run, not_applied = self._run, (InstructionState.RESOLVED_NOT_APPLIED,)
-        gone = instruction_rows.replaced(connection, run, states=not_applied)
+        superseded = instruction_rows.replaced(connection, run, states=not_applied)
         captures = (InstructionKind.CAPTURE,)
         return [
             item
             for item in instruction_rows.find(connection, run, kind=captures, state=not_applied)
             if item.file_id is not None
-            and item.instruction_id not in gone
+            and item.instruction_id not in superseded
             and item.outcome_at is not None
             and item.outcome_at < run.started_at
         ]
@@ -268,10 +268,10 @@ class MoneyOfRun:
                 if run.part != Part.PAYOUTS or item.kind is InstructionKind.PAYOUT
             ]
             order_nos = {item.order_no for item in approved}
-            shown = GatewayAnswers(connection, run, environment)
+            stored = GatewayAnswers(connection, run, environment)
             # The answers for other orders about the same transactions count as well.
-            payments = self.payments(connection, shown.payments(order_nos))
-            answers = shown.before_money(order_nos)
+            payments = self.payments(connection, stored.payments(order_nos))
+            answers = stored.before_money(order_nos)
         baselines = {
             key: Baseline(KeyAnswer(answer), payments.get(key, ()))
             for key, answer in answers.items()
@@ -333,16 +333,16 @@ class MoneyOfRun:
             for column, values in about.items():
                 others |= instruction_rows.find_by(connection, run, column=column, values=values)
             against = self._against_rows(connection, items, baselines=baselines, others=others)
-            refused_first = {wanted: (because, True) for wanted, because in against.items()}
+            ineligible_first = {own: (because, True) for own, because in against.items()}
             replaced = instruction_rows.replaced(connection, run)
-            refused_first |= dict.fromkeys(replaced, (REPLACED, False))
+            ineligible_first |= dict.fromkeys(replaced, (REPLACED, False))
             allowances = Allowances(connection, run, environment=environment)
             unruled = allowances.no_longer_by_rule(items)
-            refused_first |= {wanted: (because, True) for wanted, because in unruled.items()}
+            ineligible_first |= {own: (because, True) for own, because in unruled.items()}
             allowance = allowances.sending()
         evaluated = [
-            Refused(item, *refused_first[item.instruction_id])
-            if item.instruction_id in refused_first
+            Ineligible(item, *ineligible_first[item.instruction_id])
+            if item.instruction_id in ineligible_first
             else self._evaluate(
                 item, gate=gate, baseline=baselines.get(item.order_no), others=others
             )
@@ -354,8 +354,8 @@ class MoneyOfRun:
             return allowance.refusal(item) if item.state is InstructionState.APPROVED else ""
 
         queued = queue((item for item in evaluated if isinstance(item, Eligible)), refusal=refusal)
-        refused = tuple(item for item in evaluated if isinstance(item, Refused))
-        return Queue(queued.eligible, refused + queued.refused)
+        ineligible = tuple(item for item in evaluated if isinstance(item, Ineligible))
+        return Queue(queued.eligible, ineligible + queued.ineligible)
 
     def _evaluate(
         self,
@@ -364,17 +364,17 @@ class MoneyOfRun:
         gate: Gate,
         baseline: Baseline | None,
         others: Mapping[str, Sequence[Instruction]],
-    ) -> Eligible | Refused:
+    ) -> Eligible | Ineligible:
         """Check the gate, then the baseline and the journal, then the gateway's format rules."""
         if held := gate.hold_on(item.kind):
-            return Refused(item, held)
+            return Ineligible(item, held)
         if item.kind in ALONE:
             related = list(others.get(item.recurring_id or item.payee_digest, ()))
             evaluated = clear_alone(
                 item, others=related, rule_approver=RULE_APPROVER, ids_unique=self.ids_unique
             )
         elif baseline is None:
-            return Refused(item, NOT_QUERIED)
+            return Ineligible(item, NOT_QUERIED)
         else:
             related = [o for p in baseline.payments for o in others.get(p.transaction_id, ())]
             evaluated = clear(
@@ -385,7 +385,7 @@ class MoneyOfRun:
                 ids_unique=self.ids_unique,
             )
         if isinstance(evaluated, Eligible) and (problem := self.gateway.problem(evaluated)):
-            return Refused(item, f"it is not sent, by our own checks: {problem}{WITHDRAW_IT}")
+            return Ineligible(item, f"it is not sent, by our own checks: {problem}{WITHDRAW_IT}")
         return evaluated
 
     def _against_rows(
@@ -414,10 +414,10 @@ class MoneyOfRun:
             )
         reasons: dict[str, str] = {}
         for item in ours:
-            shown = baselines[item.order_no].payments if item.order_no in baselines else ()
+            queried = baselines[item.order_no].payments if item.order_no in baselines else ()
             payments = {
                 one.transaction_id
-                for one in shown
+                for one in queried
                 if item.transaction_id in {"", one.transaction_id}
             }
             before = sum(
@@ -434,9 +434,9 @@ class MoneyOfRun:
                     reasons[item.instruction_id] = f"{against}; {IF_MEANT}"
         events = events_of(connection, [*reasons])
         return {
-            wanted: why
-            for wanted, why in reasons.items()
-            if not any(why in str(event.get("hold", "")) for event in events[wanted])
+            instruction_id: why
+            for instruction_id, why in reasons.items()
+            if not any(why in str(event.get("hold", "")) for event in events[instruction_id])
         }
 
     def send(self, eligible: Sequence[Eligible]) -> Sent:
@@ -489,12 +489,12 @@ class MoneyOfRun:
                 plans = planned_batches(waiting.eligible)
                 at = environment.clock()
                 sending_rows.note_dry_batches(connection, run.run_id, plans=plans, at=at)
-            for refused in waiting.refused:
+            for ineligible in waiting.ineligible:
                 instruction_rows.note_hold(
-                    connection, refused.instruction.instruction_id, hold=refused.reason
+                    connection, ineligible.instruction.instruction_id, hold=ineligible.reason
                 )
-                if refused.is_for_people and is_live:
-                    instruction_rows.give_to_people(connection, refused, at=environment.clock())
+                if ineligible.is_for_people and is_live:
+                    instruction_rows.give_to_people(connection, ineligible, at=environment.clock())
             # Only what is still approved keeps a note, not what was sent.
             holds = {
                 each.instruction.instruction_id: stopped
@@ -511,10 +511,10 @@ class MoneyOfRun:
 
 
 def payments_by_order(
-    shown: Iterable[tuple[str, QueriedPayment]],
+    queried: Iterable[tuple[str, QueriedPayment]],
 ) -> dict[str, tuple[QueriedPayment, ...]]:
     """Group payments by order; a payment shown in two different ways is marked closed."""
-    payments = [*shown]
+    payments = [*queried]
     twice = conflicting_payments(payment for _, payment in payments)
     payments_of: dict[str, tuple[QueriedPayment, ...]] = {}
     for order_no, payment in payments:

@@ -117,14 +117,14 @@ def reported_by_settings(settings: Settings, *, variables: Mapping[str, str]) ->
     """
     if not settings.notices:
         return "nobody is notified when a night has ended (notices.toml)"
-    shown = []
+    lines = []
     for name, notice in sorted(settings.notices.items()):
         try:
-            shown.append(f"{name} by {check_address(_address(notice, variables=variables))}")
+            lines.append(f"{name} by {check_address(_address(notice, variables=variables))}")
         except ConfigurationError as error:
             msg = f"{name}: {error}"
             raise ConfigurationError(msg) from None
-    return ", ".join(shown)
+    return ", ".join(lines)
 
 
 def _reported(run_id: str, *, environment: Environment) -> tuple[str, ...]:

@@ -67,7 +67,7 @@ from recon.store.nights.settlement_rows import Settlements
 from recon.store.nights.stored_orders import StoredOrders
 
 
-class Asked(NamedTuple):
+class ShardAnswers(NamedTuple):
     """The answers to one shard of keys."""
 
     keys: Sequence[str]
@@ -116,8 +116,8 @@ def query(run_id: str, *, phase: str, environment: Environment) -> StepSummary:
     sentence = _sentence(figures, failures=failures)
     if unused:
         more = ["and more"] * (len(unused) > UNUSED_DISPLAYED_MAX)
-        shown = "; ".join([*unused[:UNUSED_DISPLAYED_MAX], *more])
-        sentence += f" Not used of its answers: {shown}."
+        named = "; ".join([*unused[:UNUSED_DISPLAYED_MAX], *more])
+        sentence += f" Not used of its answers: {named}."
     return StepSummary(step, sentence + unkept, figures)
 
 
@@ -141,26 +141,26 @@ def _ask_all(keys: pa.Array, *, run: Run, phase: str, environment: Environment) 
             ends_in_seconds=seconds_left(run, environment=environment),
         )
         with closing(shards_of) as shards:
-            for asked in shards:
-                held.append(rows_of(asked.answers, asked=asked.moment))
+            for shard in shards:
+                held.append(rows_of(shard.answers, asked=shard.moment))
                 # As many as are shown, and one more to tell that there are more.
-                unused = sorted({*unused, *asked.answers.unused})[: UNUSED_DISPLAYED_MAX + 1]
-                done += len(asked.keys)
+                unused = sorted({*unused, *shard.answers.unused})[: UNUSED_DISPLAYED_MAX + 1]
+                done += len(shard.keys)
                 is_enough = sum(rows.answered for rows in held) >= KEYS_PER_FILE
                 if is_enough or environment.clock() - held[0].asked.at >= HELD_MAX:
                     save(*held)
                     held = []
-                if all(answer is KeyAnswer.FAILED for answer, _ in asked.answers.answers.values()):
-                    last_reason = asked.answers.answers[asked.keys[-1]][1]
+                if all(answer is KeyAnswer.FAILED for answer, _ in shard.answers.answers.values()):
+                    last_reason = shard.answers.answers[shard.keys[-1]][1]
                     break
     finally:
         # Whatever ended the loop: what was answered is not queried again.
         save(*held)
-    why = f"not asked any more: {last_reason.removeprefix('not asked any more: ')}"
+    why = f"not asked any more: {last_reason.removeprefix('not shard any more: ')}"
     for start in range(done, len(keys), KEYS_PER_FILE):
         some = keys[start : start + KEYS_PER_FILE].to_pylist()
-        not_asked = KeyAnswers(dict.fromkeys(some, (KeyAnswer.FAILED, why)), ())
-        save(rows_of(not_asked, asked=this_moment(environment)))
+        not_queried = KeyAnswers(dict.fromkeys(some, (KeyAnswer.FAILED, why)), ())
+        save(rows_of(not_queried, asked=this_moment(environment)))
     return unused
 
 
@@ -230,7 +230,7 @@ def _booked(connection: Connection, run: Run, *, environment: Environment) -> It
         return
     ledger = StoredLedger(connection, run, environment).frames(OF_WINDOW)
     since = ledger_start(run, rules=environment.settings.rules)
-    for entries in in_window(ledger, since=since, asked=()):
+    for entries in in_window(ledger, since=since, queried=()):
         yield pa.array(entries["order_no"], pa.string())
 
 
@@ -258,7 +258,7 @@ def query_in_shards(
     account: tuple[str, str],
     environment: Environment,
     ends_in_seconds: float = math.inf,
-) -> Generator[Asked, None, None]:
+) -> Generator[ShardAnswers, None, None]:
     """Query the keys in shards of KEYS_PER_SHARD_MAX, only as far as the caller iterates.
 
     The connections are closed with the iterator. After `ends_in_seconds` nothing more is queried:
@@ -269,7 +269,7 @@ def query_in_shards(
     """
     starts = range(0, len(keys), KEYS_PER_SHARD_MAX)
     # The strings of each shard are created only when it is queried.
-    parts = (keys[start : start + KEYS_PER_SHARD_MAX].to_pylist() for start in starts)
+    shards = (keys[start : start + KEYS_PER_SHARD_MAX].to_pylist() for start in starts)
     progress = WorkProgress("orders asked", of=len(keys))
     pace = pace_of(environment.settings.gateway, ends_in_seconds=ends_in_seconds)
     opening = asking(
@@ -284,14 +284,14 @@ def query_in_shards(
         stack = AsyncExitStack()
         answers_to = runner.run(stack.enter_async_context(opening))
         try:
-            for part in parts:
+            for part in shards:
                 moment = this_moment(environment)
-                yield Asked(part, moment, _played(answers_to(part), runner=runner))
+                yield ShardAnswers(part, moment, _played(answers_to(part), runner=runner))
         finally:
             runner.run(stack.aclose())
 
 
-def _played(asked: Awaitable[KeyAnswers], *, runner: asyncio.Runner) -> KeyAnswers:
+def _played(answers_of: Awaitable[KeyAnswers], *, runner: asyncio.Runner) -> KeyAnswers:
     """Run the query like `runner.run`, but without its costly text of the coroutine's result.
 
     At its end `runner.run` restores the handler of Ctrl-C, by a call whose reply names the one
@@ -300,7 +300,7 @@ def _played(asked: Awaitable[KeyAnswers], *, runner: asyncio.Runner) -> KeyAnswe
     answers: list[KeyAnswers] = []
 
     async def save() -> None:
-        answers.append(await asked)
+        answers.append(await answers_of)
 
     runner.run(save())
     return answers[0]

@@ -94,10 +94,10 @@ from recon.steps.runtime.night_folder import (
     StoredResult,
     Terms,
     before,
-    bind,
     links,
     newest,
     packed_lines,
+    record_sealed,
     refuse_changed_result,
     sealed_night,
     storages_of,
@@ -223,12 +223,12 @@ def _rows_of_shared_keys(
     each = np.concatenate(hashes)
     ordered = np.sort(each)
     repeated = ordered[1:][ordered[1:] == ordered[:-1]]
-    wanted = np.union1d(repeated, each[np.concatenate(chosen)])
+    to_read = np.union1d(repeated, each[np.concatenate(chosen)])
     columns = SCHEMAS[name].columns
     chosen_rows, at = [columns.empty_table()], 0
-    for rows in night.batches(name, columns=columns.names) if len(wanted) else ():
-        is_wanted = np.isin(each[at : at + len(rows)], wanted)
-        chosen_rows.append(rows.filter(pa.array(is_wanted)).cast(columns))
+    for rows in night.batches(name, columns=columns.names) if len(to_read) else ():
+        is_needed = np.isin(each[at : at + len(rows)], to_read)
+        chosen_rows.append(rows.filter(pa.array(is_needed)).cast(columns))
         at += len(rows)
     return frame_of_table(pa.concat_tables(chosen_rows))[[*FRAMES[name][1]]]
 
@@ -290,13 +290,13 @@ def _unread_lines(run: Run, *, inputs: StoredInputs, environment: Environment) -
     with environment.store.reading() as connection:
         settled = Settlements(connection, run, storages_of(environment), inputs.last_file)
         lines = settled.unread_lines(siblings=inputs.siblings)
-    places = [
+    spans = [
         f"line {line} of {file} ({column})" for file, line, column in lines[:UNREAD_REPORTED_MAX]
     ]
-    places += ["…"] if len(lines) > UNREAD_REPORTED_MAX else []
+    spans += ["…"] if len(lines) > UNREAD_REPORTED_MAX else []
     if lines:
         yield (
-            f"{len(lines):,} settlement lines could not be read ({', '.join(places)}): their "
+            f"{len(lines):,} settlement lines could not be read ({', '.join(spans)}): their "
             "batches, and the fees and reserves in the currencies that they can be of, are not "
             "verified until the file is sent again, corrected, under its name."
         )
@@ -414,10 +414,10 @@ def figures_of(run: Run, *, result: Reconciliation, environment: Environment) ->
     with environment.store.reading() as connection:
         inputs = input_rows.load(connection, run.run_id)
         night = sealed_night(connection, run, environment=environment)
-    shown = workbook_sources(night)
+    displayed = workbook_sources(night)
     # Only now are the tables behind these frames released.
     give_back()
-    inputs, sources = inputs or frozen_inputs(run, environment=environment), shown.sources
+    inputs, sources = inputs or frozen_inputs(run, environment=environment), displayed.sources
     with environment.store.reading() as connection:
         stop = runs.stop_of(connection, run.run_id)
     of_tables = _of_tables(run, before=inputs.previous_run_id, environment=environment)
@@ -438,13 +438,13 @@ def figures_of(run: Run, *, result: Reconciliation, environment: Environment) ->
         bank_until=rules.bank_calendar.business_day_after(run.business_date, days=BANK_DAYS_AHEAD),
         breaks=_with_risk(with_reopened(result), run=run, environment=environment),
         gateway_holds=gateway_holds(result.held, sources=sources),
-        fees=shown.fees(_contract_of(result, environment=environment)),
-        handed_out=_handed_out(result, sources=sources, environment=environment),
+        fees=displayed.fees(_contract_of(result, environment=environment)),
+        handed_out=_exported(result, sources=sources, environment=environment),
         files=sources.files,
         rejects=sources.rejects,
         quarantined=sources.quarantined,
         bridge=bridge_of(sources),
-        ledger_sums=shown.ledger_sums,
+        ledger_sums=displayed.ledger_sums,
         attention=_needs_a_person(run, result=result, answers=answers, environment=environment),
         not_covered=(*result.not_covered, *uncovered),
         ledger_covered=sources.ledger is not None,
@@ -455,14 +455,14 @@ def figures_of(run: Run, *, result: Reconciliation, environment: Environment) ->
             inputs=inputs,
             sources=sources,
             of_files=of_files,
-            vanished=shown.vanished,
+            vanished=displayed.vanished,
             stop=stop,
             environment=environment,
         ),
     )
 
 
-def _handed_out(
+def _exported(
     result: Reconciliation, *, sources: Sources, environment: Environment
 ) -> tuple[UnbookedExport, ...]:
     """Journals exported before the run read its inputs that its ledger does not show yet."""
@@ -637,11 +637,11 @@ def _write(figures: NightFigures, *, environment: Environment, workbooks: Workbo
         run = runs.get(connection, figures.run_id)
     account = environment.settings.account(run.merchant_id, account_id=run.account_id)
     name = f"{run.merchant_id}-{run.account_id}-{run.business_date}"
-    wanted = account.reports / f"reconciliation-{name}.xlsx"
+    path = account.reports / f"reconciliation-{name}.xlsx"
     try:
-        make_folder(wanted.parent)
-        write_claims(figures.fees, folder=wanted.parent, name=f"fee-claims-{name}.csv")
-        return workbooks.write(figures, wanted)
+        make_folder(path.parent)
+        write_claims(figures.fees, folder=path.parent, name=f"fee-claims-{name}.csv")
+        return workbooks.write(figures, path)
     except OSError as error:
         again = f"recon workbook {run.run_id}"
         if run.status == "active":
@@ -650,7 +650,7 @@ def _write(figures: NightFigures, *, environment: Environment, workbooks: Workbo
         is_full = error.errno in {errno.ENOSPC, errno.EDQUOT}
         cure = "make room on its disk" if is_full else "make the folder writable"
         msg = (
-            f"the workbook cannot be written to {wanted.parent} ({error.strerror}); money and "
+            f"the workbook cannot be written to {path.parent} ({error.strerror}); money and "
             f"result of the night are kept: {cure}, then run `{again}`"
         )
         raise OutputError(msg) from error
@@ -662,7 +662,7 @@ def _save(
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     sealed = write_proof(run, result=result, workbook=path, sheets=sheets, environment=environment)
     with environment.store.writing() as connection:
-        bind(connection, run, sealed=[sealed], environment=environment)
+        record_sealed(connection, run, sealed=[sealed], environment=environment)
         values = {"verdict": result.verdict.value}
         # Signatures belong to the workbook that was signed, never to one written later.
         if not sign_off_rows.signatures(connection, run.run_id, desk=environment.desk):
@@ -695,7 +695,7 @@ def write_proof(
         ArchiveError: the archive cannot be written; money, result and workbook are stored.
     """
     with environment.store.reading() as connection:
-        bound = newest(links(connection, run.run_id))
+        recorded = newest(links(connection, run.run_id))
         inputs = input_rows.load(connection, run.run_id)
         decided = decisions_of(connection, run)
         decisions = [json.dumps(each, sort_keys=True, default=str) + "\n" for each in decided]
@@ -717,7 +717,7 @@ def write_proof(
         PROOF,
         parts=parts,
         terms=Terms(inputs.previous_run_id if inputs else "", result.rules_digest),
-        after=before(PROOF, bound=bound),
+        after=before(PROOF, recorded=recorded),
         environment=environment,
     )
 

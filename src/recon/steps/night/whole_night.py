@@ -333,19 +333,19 @@ def _holder(environment: Environment, request: NightRequest) -> Run | None:
 
     A process that just took the lock is about to write its row and close a killed run before it.
     """
-    seen: Run | None = None
+    last: Run | None = None
     agreed = 0
     for _ in range(HOLDER_LOOKS_MAX):
         with environment.store.reading() as connection:
             holder = runs.active(connection, request)
-        if seen and not holder:
+        if last and not holder:
             break  # a new holder closes the old run with its first write: the run seen has ended
-        agreed = agreed + 1 if holder and seen and holder.run_id == seen.run_id else 0
+        agreed = agreed + 1 if holder and last and holder.run_id == last.run_id else 0
         if agreed == HOLDER_LOOKS_AGREE:
             break
-        seen = holder or seen
+        last = holder or last
         time.sleep(HOLDER_LOOKS_APART_SECONDS)
-    return seen
+    return last
 
 
 def _close(run_id: str, *, status: str, problem: str, environment: Environment) -> None:

@@ -204,8 +204,8 @@ def named_accounts(
     ]
     if not chosen:
         named = ", ".join("/".join(which) for which in every) or "none"
-        wanted = account if "/" in account else f"{merchant or '*'}/{account or '*'}"
-        msg = f"no declared account is {wanted}; declared: {named}"
+        pattern = account if "/" in account else f"{merchant or '*'}/{account or '*'}"
+        msg = f"no declared account is {pattern}; declared: {named}"
         raise UsageError(msg)
     return chosen
 
@@ -265,9 +265,9 @@ def id_source(randomness: random.Random) -> Callable[[], str]:
     return new_id
 
 
-def crash_point_of(wanted: str) -> Callable[[str], None]:
+def crash_point_of(point: str) -> Callable[[str], None]:
     """A crash point that ends the process at the named pass, or does nothing."""
-    name, _, count = wanted.partition(":")
+    name, _, count = point.partition(":")
     passes: dict[str, int] = {}
 
     def pass_by(at: str) -> None:
@@ -302,18 +302,18 @@ def held_back() -> Iterator[Callable[[], str]]:
     if threading.current_thread() is not threading.main_thread():
         yield lambda: ""
         return
-    came: list[int] = []
+    received: list[int] = []
     before = {
-        signal_: signal.signal(signal_, lambda number, _: came.append(number))
+        signal_: signal.signal(signal_, lambda number, _: received.append(number))
         for signal_ in REPORTED_TO_END
     }
     try:
-        yield lambda: signal.Signals(came[0]).name if came else ""
+        yield lambda: signal.Signals(received[0]).name if received else ""
     finally:
         for signal_, listener in before.items():
             signal.signal(signal_, listener)
-        if came:
-            signal.raise_signal(came[0])
+        if received:
+            signal.raise_signal(received[0])
 
 
 @contextmanager

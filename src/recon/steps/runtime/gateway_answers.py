@@ -26,7 +26,7 @@ from recon.archive.step_folder import FileEntry, Rows, seal_files, write_file
 from recon.archive.storage import MAKE_WRITABLE, Storage, reachable
 from recon.config.rules import Rules
 from recon.instructions.queries import KeyAnswers
-from recon.instructions.resolution import CAPTURED_STATES, Seen
+from recon.instructions.resolution import CAPTURED_STATES, ObservedPayment
 from recon.matching.frames.sources import GATEWAY_COLUMNS, KEY_COLUMNS
 from recon.model.errors import ArchiveBrokenError
 from recon.model.terms import GatewayState, KeyAnswer
@@ -39,10 +39,10 @@ from recon.steps.runtime.night_folder import (
     Terms,
     about_of,
     answer_steps,
-    bind,
     folder_of,
     links,
     newest,
+    record_sealed,
     recorded_step,
     storage_at,
     storage_of,
@@ -80,8 +80,8 @@ def read_answers(
             "database keeps: put the night's folder back from a backup of the archive"
         )
         raise ArchiveBrokenError(msg)
-    wanted = [name for name in EVERY_COLUMN if name in {*columns, *_ALWAYS}]
-    table = read_rows(content, name=part.path, schemas=ANSWER_SCHEMAS, columns=wanted)
+    names = [name for name in EVERY_COLUMN if name in {*columns, *_ALWAYS}]
+    table = read_rows(content, name=part.path, schemas=ANSWER_SCHEMAS, columns=names)
     own = pc.and_(
         pc.equal(table["phase"].cast(pa.string()), part.phase),
         pc.equal(table["account_id"].cast(pa.string()), part.account_id),
@@ -94,11 +94,11 @@ def answers_in(
     *,
     environment: Environment,
     columns: Collection[str] = EVERY_COLUMN,
-    wanted: Callable[[pa.Table], pa.ChunkedArray] | None = None,
+    needed: Callable[[pa.Table], pa.ChunkedArray] | None = None,
 ) -> pa.Table:
     """REPLIES of some files in order of arrival; of a key with two answers in a phase the newest.
 
-    `columns`: needed columns; the key and the phase are there in any case. `wanted` marks the
+    `columns`: needed columns; the key and the phase are there in any case. `needed` marks the
     needed rows of a table; of the others only those of one file are in memory at a time.
 
     Raises:
@@ -117,7 +117,7 @@ def answers_in(
             )
             raise ArchiveBrokenError(msg)
         hashes.setdefault((part.run_id, part.phase), []).append(np.unique(hashes_of(table)))
-        tables.append(table if wanted is None else table.filter(wanted(table)))
+        tables.append(table if needed is None else table.filter(needed(table)))
     if any(len(np.unique(np.concatenate(some))) < sum(map(len, some)) for some in hashes.values()):
         later: dict[tuple[str, str], pa.Array] = {}
         for place, part in reversed([*enumerate(parts)]):
@@ -199,8 +199,8 @@ def reply_rows(
     for field in REPLIES.columns:
         if field.name not in columns:
             blank = "" if pa.types.is_dictionary(field.type) or field.type == pa.string() else None
-            shown = [row.get(field.name, blank) for row in got.observations]
-            columns[field.name] = [*shown, *[blank] * len(silent)]
+            cells = [row.get(field.name, blank) for row in got.observations]
+            columns[field.name] = [*cells, *[blank] * len(silent)]
     arrays = [pa.array(columns[field.name], field.type) for field in REPLIES.columns]
     table = pa.table(arrays, schema=REPLIES.columns)
     return ReplyRows(phase, account_id, len(got.answers), asked, table)
@@ -208,17 +208,17 @@ def reply_rows(
 
 def chargeback_codes(rules: Rules) -> list[str]:
     """The payment status codes that mean a chargeback."""
-    wanted = GatewayState.CHARGEBACK.value
-    return [code for code, state in rules.payment_status.items() if state == wanted]
+    chargeback = GatewayState.CHARGEBACK.value
+    return [code for code, state in rules.payment_status.items() if state == chargeback]
 
 
 def _codes_in(table: pa.Table) -> dict[str, dict[str, tuple[int, str]]]:
     """Field -> code -> the number of payments with it, and the first of their orders."""
     codes: dict[str, dict[str, tuple[int, str]]] = {}
     for name in answer_parts.FIELDS:
-        shown = pa.table({"code": table[name].cast(pa.string()), "order_no": table["order_no"]})
-        shown = shown.filter(pc.not_equal(shown["code"], ""))
-        counted = shown.group_by("code").aggregate([("order_no", "count"), ("order_no", "min")])
+        of_orders = pa.table({"code": table[name].cast(pa.string()), "order_no": table["order_no"]})
+        of_orders = of_orders.filter(pc.not_equal(of_orders["code"], ""))
+        counted = of_orders.group_by("code").aggregate([("order_no", "count"), ("order_no", "min")])
         codes[name] = {
             row["code"]: (row["order_no_count"], row["order_no_min"]) for row in counted.to_pylist()
         }
@@ -300,8 +300,8 @@ def save(run: Run, *rows: ReplyRows, environment: Environment) -> None:
     table = pa.concat_tables([some.table for some in given]).unify_dictionaries()
     codes = chargeback_codes(environment.settings.rules)
     status = table["payment_status"].cast(pa.string())
-    wanted = pa.array([code for code in codes if code], pa.string())
-    back = table.filter(pc.is_in(status, value_set=wanted))
+    filled = pa.array([code for code in codes if code], pa.string())
+    back = table.filter(pc.is_in(status, value_set=filled))
     columns = (back[name].cast(pa.string()).to_pylist() for name in ("order_no", "payment_status"))
     _save(
         run,
@@ -366,10 +366,10 @@ def seal(run: Run, *, environment: Environment) -> None:
         step = _open_step(connection, run)
         folder = f"{folder_of(run)}/{step}"
         parts = [p for p in answer_parts.of_run(connection, run.run_id) if p.folder == folder]
-        bound = newest(links(connection, run.run_id))
+        recorded = newest(links(connection, run.run_id))
     if not parts:
         return
-    after = {before: bound[before] for before in answer_steps(bound)}
+    after = {before: recorded[before] for before in answer_steps(recorded)}
     terms = Terms("", environment.settings.rules.digest)
     about = about_of(run, step, terms=terms, after=after, environment=environment)
     with reachable(storage, doing=_not_stored(parts[-1].phase)):
@@ -378,7 +378,7 @@ def seal(run: Run, *, environment: Environment) -> None:
         )
     environment.crash_point("archived the answers")
     with environment.store.writing() as connection:
-        bind(connection, run, sealed=[sealed], environment=environment)
+        record_sealed(connection, run, sealed=[sealed], environment=environment)
 
 
 def _not_stored(phase: str) -> str:
@@ -420,10 +420,10 @@ def unbound(connection: Connection, run: Run, *, environment: Environment) -> st
         ArchiveError: the archive cannot be read.
     """
     storage = storage_of(run, environment=environment)
-    bound = recorded_entries(connection, run.run_id, storage=storage)
+    recorded = recorded_entries(connection, run.run_id, storage=storage)
     parts = answer_parts.of_run(connection, run.run_id)
     saved = {part.path: part.entry for part in parts}
-    tampered = sorted(path for path in {*bound, *saved} if bound.get(path) != saved.get(path))
+    tampered = sorted(path for path in {*recorded, *saved} if recorded.get(path) != saved.get(path))
     if tampered:
         return f"{tampered[0]} is not what the history binds of the gateway's answers"
     for part in parts:
@@ -469,13 +469,13 @@ class GatewayAnswers:
         files = [part for part in parts if part.phase in phases and part.answered]
         if among is None:
             return answers_in(files, environment=self.environment, columns=columns)
-        name, words = among
-        any_of = pa.array([*words], pa.string())
+        name, values = among
+        any_of = pa.array([*values], pa.string())
         return answers_in(
-            files if words else (),
+            files if values else (),
             environment=self.environment,
             columns=columns,
-            wanted=lambda table: pc.is_in(table[name], value_set=any_of),
+            needed=lambda table: pc.is_in(table[name], value_set=any_of),
         )
 
     def newest(self, columns: Collection[str] = EVERY_COLUMN) -> pa.Table:
@@ -520,8 +520,8 @@ class GatewayAnswers:
         is_reported = pc.is_valid(table["queried_at"])
         answer = table["answer"].cast(pa.string())
         is_absent = pc.and_(pc.invert(is_reported), pc.equal(answer, KeyAnswer.NOT_FOUND.value))
-        words = pc.if_else(is_reported, KeyAnswer.FOUND.value, KeyAnswer.NOT_FOUND.value)
-        evaluated = table.set_column(table.schema.get_field_index("answer"), "answer", words)
+        values = pc.if_else(is_reported, KeyAnswer.FOUND.value, KeyAnswer.NOT_FOUND.value)
+        evaluated = table.set_column(table.schema.get_field_index("answer"), "answer", values)
         return _frame(evaluated.filter(pc.or_(is_reported, is_absent)))
 
     def before_money(self, order_nos: Collection[str]) -> dict[str, str]:
@@ -531,16 +531,16 @@ class GatewayAnswers:
     def payments(self, order_nos: Collection[str]) -> list[Mapping[str, Any]]:
         """Payments of some orders before money moved, under every order that shows them."""
         columns = [*_PAYMENT, "transaction_date"]
-        own = self._shown("order_no", order_nos, columns=columns)
+        own = self._answered("order_no", order_nos, columns=columns)
         paid = {*own["transaction_id"].to_pylist()}
         return list(
-            self._shown("transaction_id", paid, columns=columns).select(columns).to_pylist()
+            self._answered("transaction_id", paid, columns=columns).select(columns).to_pylist()
         )
 
     def only_payments(self, order_nos: Collection[str]) -> dict[str, str]:
         """Order -> its transaction, for those orders whose baseline answer shows exactly one."""
-        shown = self._shown("order_no", order_nos, columns=["transaction_id"])
-        grouped = shown.group_by("order_no").aggregate(
+        found = self._answered("order_no", order_nos, columns=["transaction_id"])
+        grouped = found.group_by("order_no").aggregate(
             [("transaction_id", "count_distinct"), ("transaction_id", "min")]
         )
         return {
@@ -552,7 +552,7 @@ class GatewayAnswers:
     def statuses_reported(self, transactions: Collection[str]) -> dict[str, list[str]]:
         """Transaction -> its statuses in the baseline, for those that appear there."""
         names = ["transaction_id", "payment_status"]
-        table = self._shown("transaction_id", transactions, columns=names)
+        table = self._answered("transaction_id", transactions, columns=names)
         statuses: dict[str, list[str]] = {}
         for row in table.select(names).to_pylist():
             statuses.setdefault(row["transaction_id"], []).append(row["payment_status"])
@@ -561,7 +561,7 @@ class GatewayAnswers:
     def risks_reported(self, transactions: Collection[str]) -> list[Mapping[str, Any]]:
         """Transaction, time and detail of some payments, where the answer has risk data."""
         columns = ["transaction_id", "queried_at", "detail"]
-        table = self._shown("transaction_id", transactions, columns=columns, phases=OWN_PHASES)
+        table = self._answered("transaction_id", transactions, columns=columns, phases=OWN_PHASES)
         says = pc.match_substring(table["detail"], _RISK)
         return list(table.filter(says).select(columns).to_pylist())
 
@@ -586,22 +586,22 @@ class GatewayAnswers:
         here, and no night is purged while older money is in doubt.
         """
         rows: list[Mapping[str, Any]] = []
-        bound: dict[str, Mapping[str, FileEntry]] = {}
+        recorded: dict[str, Mapping[str, FileEntry]] = {}
         known = answer_parts.of_account(self.connection, self.run, after=after)
         for part in still_stored(self.connection, known):
             writer = _writer_id(part)
-            if writer not in bound:
+            if writer not in recorded:
                 _, merchant_id, account_id, *_ = part.path.split("/")
                 storage = storage_at((merchant_id, account_id), environment=self.environment)
-                bound[writer] = recorded_entries(self.connection, writer, storage=storage)
-            if bound[writer].get(part.path) != part.entry:
+                recorded[writer] = recorded_entries(self.connection, writer, storage=storage)
+            if recorded[writer].get(part.path) != part.entry:
                 continue
             table = read_answers(part, environment=self.environment)
             about = pc.and_(
                 pc.equal(table["order_no"], order_no), pc.greater_equal(table["asked_after"], after)
             )
-            shown = table.filter(about).to_pylist()
-            rows += [{**row, "is_of_run": part.is_of_run} for row in shown]
+            found = table.filter(about).to_pylist()
+            rows += [{**row, "is_of_run": part.is_of_run} for row in found]
         return rows
 
     def authorised_at(self, order_nos: Collection[str]) -> dict[str, datetime]:
@@ -609,9 +609,9 @@ class GatewayAnswers:
         missing = {order_no for order_no in order_nos if order_no}
         dates: dict[str, datetime] = {}
         for table in self._newest_first(missing):
-            shown = table.filter(_is_in(table["order_no"], missing))
-            shown = shown.filter(pc.is_valid(shown["transaction_date"]))
-            oldest = shown.group_by("order_no").aggregate([("transaction_date", "min")])
+            found = table.filter(_is_in(table["order_no"], missing))
+            found = found.filter(pc.is_valid(found["transaction_date"]))
+            oldest = found.group_by("order_no").aggregate([("transaction_date", "min")])
             dates |= {row["order_no"]: row["transaction_date_min"] for row in oldest.to_pylist()}
             missing -= set(dates)
         return dates
@@ -620,9 +620,9 @@ class GatewayAnswers:
         """The orders of some transactions, by the newest answers that show them."""
         missing, orders = set(transactions), set[str]()
         for table in self._newest_first(missing):
-            shown = table.filter(_is_in(table["transaction_id"], missing))
-            orders.update(shown["order_no"].to_pylist())
-            missing -= set(shown["transaction_id"].to_pylist())
+            found = table.filter(_is_in(table["transaction_id"], missing))
+            orders.update(found["order_no"].to_pylist())
+            missing -= set(found["transaction_id"].to_pylist())
         return orders - {""}
 
     def chargeback_keys(self, rules: Rules, *, until: int) -> pd.DataFrame:
@@ -630,15 +630,15 @@ class GatewayAnswers:
 
         `until` is the last file of answers that counts.
         """
-        asked: dict[str, Any] = {"codes": chargeback_codes(rules), "until": until}
-        known = answer_parts.charged_back_keys(self.connection, self.run, **asked)
-        parts = answer_parts.read_otherwise(self.connection, self.run, **asked)
+        where: dict[str, Any] = {"codes": chargeback_codes(rules), "until": until}
+        known = answer_parts.charged_back_keys(self.connection, self.run, **where)
+        parts = answer_parts.read_otherwise(self.connection, self.run, **where)
         saved = still_stored(self.connection, parts)
         if not saved:
             return known
         table = answers_in(saved, environment=self.environment)
-        shown = table.filter(_is_in(table["payment_status"].cast(pa.string()), asked["codes"]))
-        keys = {*known["order_no"], *shown["order_no"].to_pylist()}
+        found = table.filter(_is_in(table["payment_status"].cast(pa.string()), where["codes"]))
+        keys = {*known["order_no"], *found["order_no"].to_pylist()}
         cells = {"merchant_id": self.run.merchant_id, "account_id": self.run.account_id}
         return pd.DataFrame(
             {
@@ -647,16 +647,16 @@ class GatewayAnswers:
             }
         )
 
-    def _shown(
+    def _answered(
         self,
         name: str,
-        words: Collection[str],
+        values: Collection[str],
         *,
         columns: Collection[str],
         phases: Collection[str] = (BASELINE,),
     ) -> pa.Table:
         """Some columns of the payments that have one of the given values in a column."""
-        named = (name, words)
+        named = (name, values)
         return _payments(self.rows(phases, columns=[*columns, "queried_at"], among=named))
 
     def _newest_first(self, missing: set[str]) -> Iterator[pa.Table]:
@@ -679,26 +679,28 @@ def still_stored(connection: Connection, parts: Iterable[AnswerPart]) -> list[An
     """The files of nights whose folder was not purged, in their order."""
     known = [*parts]
     writers = {_writer_id(part) for part in known}
-    gone = {run_id for run_id in writers if purged_night_of(connection, run_id) is not None}
-    return [part for part in known if _writer_id(part) not in gone]
+    purged = {run_id for run_id in writers if purged_night_of(connection, run_id) is not None}
+    return [part for part in known if _writer_id(part) not in purged]
 
 
 def _writer_id(part: AnswerPart) -> str:
     return part.path.split("/")[4]
 
 
-def seen_of(
+def observed_of(
     rows: Iterable[Mapping[str, Any]], *, transaction_id: str, rules: Rules
-) -> Iterator[Seen]:
+) -> Iterator[ObservedPayment]:
     """The states of a payment in order of arrival, or that it was not shown.
 
     `rows`: see `GatewayAnswers.evidence`.
     """
     for row in rows:
         if row["queried_at"] is not None and row["transaction_id"] == transaction_id:
-            yield Seen(rules.state_of(row["payment_status"]), row["queried_at"], uptime_in(row))
+            yield ObservedPayment(
+                rules.state_of(row["payment_status"]), row["queried_at"], uptime_in(row)
+            )
         elif row["answer"] == KeyAnswer.NOT_FOUND and row["is_of_run"]:
-            yield Seen(GatewayState.NONE, row["answered_at"], uptime_in(row))
+            yield ObservedPayment(GatewayState.NONE, row["answered_at"], uptime_in(row))
 
 
 def uptime_in(row: Mapping[str, Any]) -> Uptime:
@@ -739,5 +741,5 @@ def _by_key(table: pa.Table) -> dict[str, str]:
     return dict(zip(*columns, strict=True))
 
 
-def _is_in(column: pa.ChunkedArray, wanted: Iterable[str]) -> pa.ChunkedArray:
-    return pc.is_in(column, value_set=pa.array([*wanted], pa.string()))
+def _is_in(column: pa.ChunkedArray, values: Iterable[str]) -> pa.ChunkedArray:
+    return pc.is_in(column, value_set=pa.array([*values], pa.string()))

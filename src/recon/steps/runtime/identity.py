@@ -353,8 +353,8 @@ def endorsements_for_signer(environment: Environment) -> EndorsementsOf:
 
     def decisions(instruction_ids: Sequence[str]) -> InstructionEndorsements:
         with environment.store.reading() as connection:
-            seen, signed = known.passed_on(connection, instruction_ids)
-        return InstructionEndorsements(seen, [asdict(endorsement) for endorsement in signed])
+            attested, signed = known.passed_on(connection, instruction_ids)
+        return InstructionEndorsements(attested, [asdict(endorsement) for endorsement in signed])
 
     return decisions
 
@@ -538,10 +538,10 @@ def refuse_lost(environment: Environment) -> None:
         )
         raise UsageError(msg)
     with environment.store.reading() as connection:
-        gone = Endorsed(environment.desk).taken_away(connection)
-    if gone:
+        lost = Endorsed(environment.desk).taken_away(connection)
+    if lost:
         msg = (
-            f"{gone}. Restore the newest backup, or make a new key for the desk and decide again "
+            f"{lost}. Restore the newest backup, or make a new key for the desk and decide again "
             "what was not sent; nothing was changed"
         )
         raise UsageError(msg)

@@ -83,7 +83,7 @@ SIGNED = "signed-"
 """Prefix of a role: the step of a signature, which comes after all of the night's own."""
 ANSWERS = "answers-"
 """Prefix of a number: steps with the gateway's answers before money moved and after it."""
-IN_PARTS = "in-parts"
+BUCKETS = "in-parts"
 """Folder of the parts of a comparison until its results are sealed; no link covers it."""
 LEDGER_STEP = "ledger"
 """The step before all others: the whole ledger as the night read it."""
@@ -205,7 +205,7 @@ def about_of(
     )
 
 
-def bind(
+def record_sealed(
     connection: Connection,
     run: Run,
     *,
@@ -218,12 +218,12 @@ def bind(
     `details`: further data of these links.
     """
     known = [link.data for link in runs.run_links(connection, run.run_id, event=runs.SEALED)]
-    bound = {each["step"]: each for each in known}
+    recorded = {each["step"]: each for each in known}
     events = []
     for each in sealed:
         step = each.manifest.about.step
         data = {"step": step, "folder": each.folder, "manifest": each.sha256, **(details or {})}
-        if bound.get(step) != data:
+        if recorded.get(step) != data:
             events.append(history.Event("run", run.run_id, runs.SEALED, data))
     if events:
         history.append(connection, events, at=environment.clock())
@@ -231,8 +231,8 @@ def bind(
 
 def links(connection: Connection, run_id: str) -> list[Link]:
     """The links that record steps of a run, oldest first."""
-    bound = [link.data for link in runs.run_links(connection, run_id, event=runs.SEALED)]
-    return [Link(each["step"], each["folder"], each["manifest"]) for each in bound]
+    recorded = [link.data for link in runs.run_links(connection, run_id, event=runs.SEALED)]
+    return [Link(each["step"], each["folder"], each["manifest"]) for each in recorded]
 
 
 def recorded_step(storage: Storage, link: Link, *, doing: str) -> Sealed:
@@ -261,12 +261,12 @@ def is_attempt(path: str) -> bool:
     that was interrupted before it counted.
     """
     step = path.partition("/")[0]
-    return SUPERSEDED in step or step == IN_PARTS or step.startswith(SIGNED)
+    return SUPERSEDED in step or step == BUCKETS or step.startswith(SIGNED)
 
 
-def newest(bound: Sequence[Link]) -> dict[str, str]:
+def newest(recorded: Sequence[Link]) -> dict[str, str]:
     """Step -> the hash of its newest manifest."""
-    return {link.step: link.sha256 for link in bound}
+    return {link.step: link.sha256 for link in recorded}
 
 
 def answer_steps(steps: Iterable[str]) -> list[str]:
@@ -279,9 +279,9 @@ def answer_steps(steps: Iterable[str]) -> list[str]:
     return [f"{ANSWERS}{number}" for number in sorted(numbers, key=int)]
 
 
-def before(step: str, *, bound: Mapping[str, str]) -> dict[str, str]:
+def before(step: str, *, recorded: Mapping[str, str]) -> dict[str, str]:
     """The manifests of the steps that come before one of a night."""
-    return {name: bound[name] for name in STEPS[: STEPS.index(step)] if name in bound}
+    return {name: recorded[name] for name in STEPS[: STEPS.index(step)] if name in recorded}
 
 
 def _not_done(run: Run, *, step: str) -> str:
@@ -482,13 +482,13 @@ def sealed_night(connection: Connection, run: Run, *, environment: Environment) 
         ArchiveError: the archive cannot be reached, or a manifest is not valid.
     """
     storage = storage_of(run, environment=environment)
-    bound = {link.step: link for link in links(connection, run.run_id)}
+    recorded = {link.step: link for link in links(connection, run.run_id)}
     with reachable(storage, doing=UNREAD):
         each_step = {
             step: find_sealed(
                 storage, night=link.folder.rpartition("/")[0], step=step, sha256=link.sha256
             )
-            for step, link in bound.items()
+            for step, link in recorded.items()
         }
         inputs = each_step.get(INPUTS)
         meant = inputs.manifest.about.after.get(LEDGER_STEP) if inputs else None
@@ -658,9 +658,9 @@ class StoredLedger:
         """
         if self.source is None:
             return None
-        words, ids = pa.array([*types], pa.string()), set[str]()
+        types_of, ids = pa.array([*types], pa.string()), set[str]()
         for table in self.batches(("entry_id", "entry_type")):
-            of_type = pc.is_in(table["entry_type"].cast(pa.string()), value_set=words)
+            of_type = pc.is_in(table["entry_type"].cast(pa.string()), value_set=types_of)
             ids.update(table["entry_id"].filter(of_type).to_pylist())
         columns, named = SCHEMAS[LEDGER].columns, pa.array(sorted(ids), pa.string())
         rows = (
@@ -678,13 +678,13 @@ class StoredLedger:
         """
         of_run, run = self, self.run
         # Asks the history: a changed row that hides this run's own reading has no effect.
-        if not self._bound():
+        if not self._recorded():
             run_id = journal_rows.newest_reader(self.connection, run)
             if run_id is None:
                 return {}
             of_run = replace(self, run=runs.get(self.connection, run_id))
         kind = EntryType.CHARGEBACK.value
-        wanted = {
+        codes_of = {
             "merchant_id": [run.merchant_id],
             "account_id": [run.account_id],
             "entry_type": [kind, kind + REVERSAL_SUFFIX],
@@ -692,8 +692,8 @@ class StoredLedger:
         sums: Counter[tuple[str, str, str]] = Counter()
         for table in of_run.batches(_TAKEN_BACK):
             rows = table
-            for name, words in wanted.items():
-                among = pa.array(words)
+            for name, codes in codes_of.items():
+                among = pa.array(codes)
                 rows = rows.filter(pc.is_in(rows[name].cast(pa.string()), value_set=among))
             for row in rows.to_pylist():
                 amount, currency = row["transaction_amount"], row["transaction_currency"]
@@ -703,13 +703,13 @@ class StoredLedger:
                 sums[row["order_no"], row["transaction_id"], currency] += sign * amount
         return dict(sums)
 
-    def _bound(self) -> list[Link]:
+    def _recorded(self) -> list[Link]:
         every = links(self.connection, self.run.run_id)
         return [link for link in every if link.step == LEDGER_STEP]
 
     def _place(self) -> tuple[Storage, Sealed, str]:
-        bound = self._bound()
-        if not bound:
+        recorded = self._recorded()
+        if not recorded:
             msg = (
                 f"the history binds no ledger of run {self.run.run_id}, though its row says that "
                 "it read some: put back a backup of the database"
@@ -717,7 +717,11 @@ class StoredLedger:
             raise ArchiveBrokenError(msg)
         refuse_purged(self.connection, self.run.run_id)
         storage = storage_of(self.run, environment=self.environment)
-        return storage, recorded_step(storage, bound[-1], doing=LEDGER_UNREAD), f"{LEDGER}.parquet"
+        return (
+            storage,
+            recorded_step(storage, recorded[-1], doing=LEDGER_UNREAD),
+            f"{LEDGER}.parquet",
+        )
 
 
 @dataclass(frozen=True)

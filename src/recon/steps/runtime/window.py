@@ -77,7 +77,7 @@ def in_window(
     parts: Iterable[pd.DataFrame],
     *,
     since: datetime,
-    asked: "Iterable[str] | pd.Series[str]",
+    queried: "Iterable[str] | pd.Series[str]",
     settled_from: datetime | None = None,
 ) -> Iterator[pd.DataFrame]:
     """The entries booked since an instant, and older ones of keys that are queried.
@@ -97,8 +97,8 @@ def in_window(
         old.append(part[~is_recent])
     if any(map(len, old)):
         before = pd.concat(old, ignore_index=True)
-        is_asked = is_among(before["order_no"], asked) & (before["order_no"] != "")
-        yield _of_window(before, saved=is_asked, settled_from=settled_from)
+        is_queried = is_among(before["order_no"], queried) & (before["order_no"] != "")
+        yield _of_window(before, saved=is_queried, settled_from=settled_from)
 
 
 def _of_window(
@@ -114,7 +114,7 @@ def _of_window(
 
 
 def in_question(
-    instructions: pd.DataFrame, *, asked: "Iterable[str] | pd.Series[str]"
+    instructions: pd.DataFrame, *, queried: "Iterable[str] | pd.Series[str]"
 ) -> pd.DataFrame:
     """Instructions of queried orders, those without a final state, and those without a payment.
 
@@ -125,7 +125,7 @@ def in_question(
     of_none = equals(
         instructions["kind"], InstructionKind.PAYOUT, InstructionKind.CANCEL_SUBSCRIPTION
     )
-    saved = is_among(instructions["order_no"], asked) | ~ended | of_none
+    saved = is_among(instructions["order_no"], queried) | ~ended | of_none
     return instructions[saved].reset_index(drop=True)
 
 

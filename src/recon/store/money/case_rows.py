@@ -136,19 +136,19 @@ def _ended(owner: Owner) -> Select[Any]:
     )
 
 
-def shown_ended(
-    connection: Connection, owner: Owner, *, shown: Mapping[str, Sequence[str]]
+def ended_and_reported(
+    connection: Connection, owner: Owner, *, statuses: Mapping[str, Sequence[str]]
 ) -> list[tuple[Instruction, str]]:
     """Return final instructions without a case, each paired with a status the gateway showed.
 
-    `shown` maps transaction ids to the statuses in the answers of one run.
+    `statuses` maps transaction ids to the statuses in the answers of one run.
     """
     ended = _ended(owner).order_by(instruction.c.sent_at, instruction.c.instruction_id)
-    shown_now = ended.where(among(connection, instruction.c.transaction_id, shown))
+    shown_now = ended.where(among(connection, instruction.c.transaction_id, statuses))
     return [
         (item, status)
         for item in read_instructions(connection, shown_now)
-        for status in shown[item.transaction_id]
+        for status in statuses[item.transaction_id]
     ]
 
 

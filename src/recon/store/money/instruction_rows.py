@@ -21,7 +21,7 @@ from sqlalchemy import (
 )
 
 from recon.gateway_client import RawReply
-from recon.instructions.eligibility import Refused
+from recon.instructions.eligibility import Ineligible
 from recon.instructions.instruction import FOLLOWS, Instruction, named, terms_of
 from recon.instructions.planning import Action, Known, OrderRow, Plan
 from recon.model.errors import Defect
@@ -254,12 +254,12 @@ def note_hold(connection: Connection, instruction_id: str, *, hold: str) -> None
     connection.execute(update(instruction).where(*own).values(hold=reason_that_fits(hold)))
 
 
-def give_to_people(connection: Connection, refused: Refused, *, at: datetime) -> None:
+def give_to_people(connection: Connection, ineligible: Ineligible, *, at: datetime) -> None:
     """Move an approved instruction back to PLANNED: two people review it and what it repeats."""
-    item = refused.instruction
-    seen = dict.fromkeys((*item.repeats.split(), *refused.repeats))
+    item = ineligible.instruction
+    seen = dict.fromkeys((*item.repeats.split(), *ineligible.repeats))
     values = {
-        "hold": refused.reason[:REASON_CHARACTERS],
+        "hold": ineligible.reason[:REASON_CHARACTERS],
         "approved_by": "",
         "approved_at": None,
         "repeats": named(seen),
@@ -370,17 +370,19 @@ def ended_orders(
     return _order_nos(connection, instruction, run, or_(False, *inside))
 
 
-def known(connection: Connection, run: Run, *, shown: Mapping[str, str]) -> Known:
+def known(connection: Connection, run: Run, *, only_payments: Mapping[str, str]) -> Known:
     """Return the account's existing instructions, for planning.
 
-    `shown` maps an order to the one transaction that the gateway shows for it.
+    `only_payments` maps an order to the one transaction that the gateway shows for it.
     """
     rows = connection.execute(
         INSTRUCTIONS.add_columns(order_file.c.name.label("file_name"))
         .outerjoin(order_file, order_file.c.file_id == instruction.c.file_id)
         .where(*in_account(instruction, run))
     )
-    return Known(((instruction_of(row), row.file_name or "") for row in rows), shown=shown)
+    return Known(
+        ((instruction_of(row), row.file_name or "") for row in rows), only_payments=only_payments
+    )
 
 
 def unnamed_orders(connection: Connection, run: Run) -> set[str]:

@@ -101,11 +101,11 @@ def exported(connection: Connection, run: Run) -> tuple[Exported, ...]:
     )
 
 
-def note_booked(connection: Connection, run: Run, *, shown: Iterable[Exported]) -> None:
+def note_booked(connection: Connection, run: Run, *, booked: Iterable[Exported]) -> None:
     """Mark journals as booked in the run's ledger, replacing the marks of its earlier pass."""
     table = exported_journal
     connection.execute(update(table).where(table.c.booked_in == run.run_id).values(booked_in=""))
-    for journal in shown:
+    for journal in booked:
         connection.execute(
             update(table)
             .where(

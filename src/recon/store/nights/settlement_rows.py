@@ -217,10 +217,10 @@ class Settlements:
             volumes = sql.table(f"FROM volumes({_VOLUMES}) ORDER BY ALL", given)
         return frame_of(volumes.to_pylist(), columns=VOLUME_COLUMNS)
 
-    def lines(self, *, since: str, asked: NamedPayments) -> "NightLines":
+    def lines(self, *, since: str, payments: NamedPayments) -> "NightLines":
         """Return the lines that a night compares: those settled since a day, one by one.
 
-        Older lines of the payments in `asked` are included too; all others as sums by batch.
+        Older lines of the payments in `payments` are included too; all others as sums by batch.
         """
         days = self._days
         files = [file for file in self._files if file.file_id in days]
@@ -230,7 +230,7 @@ class Settlements:
         older = PLAIN.empty_table()
         if before:
             with self._asking(before, repeats=repeats) as sql:
-                older = _older(sql, since=since, asked=asked)
+                older = _older(sql, since=since, payments=payments)
         # SQL reads at least one file; one without recent lines adds none.
         return NightLines(self.run, since, recent or files[:1], older, repeats, self.storages)
 
@@ -401,9 +401,9 @@ def _plain(table: pa.Table) -> pa.Table:
     return table.select(PLAIN.names).cast(PLAIN)
 
 
-def _older(sql: SqlSession, *, since: str, asked: NamedPayments) -> pa.Table:
-    """Return lines settled before a day: sums, then those of the payments in `asked`."""
-    wanted = {"order_no": asked.order_nos, "transaction_id": asked.transactions}
+def _older(sql: SqlSession, *, since: str, payments: NamedPayments) -> pa.Table:
+    """Return lines settled before a day: sums, then those of the payments in `payments`."""
+    wanted = {"order_no": payments.order_nos, "transaction_id": payments.transactions}
     named = pa.schema([*PLAIN, *NO_ROWS.schema]).empty_table()
     texts = _texts(wanted)
     if texts.num_rows:
@@ -414,7 +414,7 @@ def _older(sql: SqlSession, *, since: str, asked: NamedPayments) -> pa.Table:
             f"FROM naming() {one_by_one} {_AS_REPORTED}", {"since": since, "paid": PAY_OUT}
         )
         _fill(sql, "named", rows=named.select(NO_ROWS.schema.names))
-    sums = sql.table(f"FROM older($since, {asked.by_payment}) ORDER BY ALL", {"since": since})
+    sums = sql.table(f"FROM older($since, {payments.by_payment}) ORDER BY ALL", {"since": since})
     blank = {"source": pa.scalar(OLDER), "line": pa.scalar(0, pa.int64())}
     cells = [
         sums[each.name]

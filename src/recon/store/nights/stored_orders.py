@@ -80,23 +80,25 @@ class StoredOrders:
         """Return ORDER_COLUMNS of the account's current rows ordered since an instant."""
         return frame_of_orders(self._current(spans=[(instant, None)]))
 
-    def in_view(self, *, since: datetime, asked: pa.Array, columns: Sequence[str] = ()) -> pa.Table:
-        """Return current rows of the orders in `asked` and of orders with a row since an instant.
+    def in_view(
+        self, *, since: datetime, queried: pa.Array, columns: Sequence[str] = ()
+    ) -> pa.Table:
+        """Return current rows of the orders in `queried` and of orders with a row since an instant.
 
         An order is included with all its rows, however old they are.
 
         Args:
             since: Start of the window.
-            asked: Order numbers.
+            queried: Order numbers.
             columns: Some columns of the night's file `orders`; empty for all, with `file_id`.
         """
         window = [(since, None)]
-        own = self._current(numbers=asked, orders_of=window, columns=columns)
-        is_asked = pc.is_in(own["order_no"], value_set=_texts(asked))
-        others = own.filter(pc.invert(is_asked))
+        own = self._current(numbers=queried, orders_of=window, columns=columns)
+        is_queried = pc.is_in(own["order_no"], value_set=_texts(queried))
+        others = own.filter(pc.invert(is_queried))
         recent = others["order_no"].filter(_ordered(others, window))
         others = others.filter(pc.is_in(others["order_no"], value_set=recent.combine_chunks()))
-        return pa.concat_tables([_filtered(own, is_asked), others])
+        return pa.concat_tables([_filtered(own, is_queried), others])
 
     def of_keys(self, accounts: Sequence[str], *, order_nos: Sequence[str]) -> pd.DataFrame:
         """Return ORDER_COLUMNS of current rows of some orders in the merchant's `accounts`."""

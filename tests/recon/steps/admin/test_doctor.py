@@ -442,9 +442,9 @@ def test_a_night_sends_the_refund_that_two_people_endorsed(merchant, folder):
         merchant.variables["RECON_SIGNER"] = str(socket)
         merchant.night()
         with merchant.environment() as environment:
-            chosen = waiting(environment).wanted.items[0].instruction_id
+            chosen = waiting(environment).approvals.items[0].instruction_id
             only = Narrowing(instruction_ids=(chosen,))
-            digest = waiting(environment, only=only).wanted.digest
+            digest = waiting(environment, only=only).approvals.digest
             for name in ("jo", "kim"):
                 person = identify(name, code=None, environment=environment)
                 approve(digest, person=person, environment=environment, only=only)

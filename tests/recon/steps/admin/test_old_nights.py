@@ -25,7 +25,7 @@ from recon.steps.compare.rebuild import rebuild_night
 from recon.steps.compare.what_if import difference, what_if
 from recon.steps.night.report import rebuild
 from recon.steps.runtime.gateway_answers import still_stored
-from recon.steps.runtime.night_folder import STORED_FILES, StoredResult, bind
+from recon.steps.runtime.night_folder import STORED_FILES, StoredResult, record_sealed
 from recon.store.database import history
 from recon.store.database.night_lock import account_lock
 from recon.store.nights import answer_parts, runs
@@ -187,7 +187,7 @@ def signed(merchant, folder):
         )
         says = {"role": "reviewer", "workbook_sha256": digest}
         decided.said(connection, Kind.SIGN_OFF, run.run_id, "Anna", at=at, says=says)
-        bind(connection, run, sealed=[sealed], environment=environment)
+        record_sealed(connection, run, sealed=[sealed], environment=environment)
 
 
 def test_what_people_put_their_names_under_stays(aged):

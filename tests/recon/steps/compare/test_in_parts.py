@@ -21,7 +21,7 @@ from recon.steps.compare.in_buckets import do_bucket, write_files
 from recon.steps.compare.reconcile import reconcile
 from recon.steps.files.incomplete import NO_ANSWER, missing_sources
 from recon.steps.runtime.night_folder import (
-    IN_PARTS,
+    BUCKETS,
     folder_of,
     is_attempt,
     storage_of,
@@ -223,9 +223,9 @@ def test_a_night_that_was_killed_among_its_parts_comes_to_the_same(merchant, mon
         night, storage = folder_of(run), storage_of(run, environment=environment)
         with pytest.raises(Killed):
             reconcile(run.run_id, environment=replace(environment, crash_point=crash_point))
-        assert storage.names(f"{night}/{IN_PARTS}")
+        assert storage.names(f"{night}/{BUCKETS}")
         reconcile(run.run_id, environment=environment)
-        assert f"{night}/{IN_PARTS}" not in storage.folders(night)
+        assert f"{night}/{BUCKETS}" not in storage.folders(night)
         with environment.store.reading() as connection:
             again = results.load_summary(connection, run.run_id)
         with_orders(monkeypatch, 250_000)
@@ -245,8 +245,8 @@ def test_two_processes_over_one_part_disturb_nobody(tmp_path, monkeypatch):
 
     assert first.folder != second.folder
     assert first.manifest.files == second.manifest.files
-    assert is_attempt(f"{IN_PARTS}/{first.folder.rpartition('/')[2]}/orders.parquet")
-    (tmp_path / "night" / IN_PARTS).rename(tmp_path / "elsewhere")
-    (tmp_path / "night" / IN_PARTS).write_text("a file where the folder should be")
+    assert is_attempt(f"{BUCKETS}/{first.folder.rpartition('/')[2]}/orders.parquet")
+    (tmp_path / "night" / BUCKETS).rename(tmp_path / "elsewhere")
+    (tmp_path / "night" / BUCKETS).write_text("a file where the folder should be")
     with pytest.raises(ArchiveError, match=r"a part of the comparison could not .* again: .* says"):
         write_files(night, name="00002", rows=rows_of(rows))

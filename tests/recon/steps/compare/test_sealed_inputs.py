@@ -13,7 +13,7 @@ from recon.sandbox import SandboxOptions
 from recon.steps.compare.rebuild import run_named
 from recon.steps.compare.stored_sources import stored_sources
 from recon.steps.night import whole_night
-from recon.steps.runtime.night_folder import bind, write_ledger
+from recon.steps.runtime.night_folder import record_sealed, write_ledger
 from tests.recon.steps.conftest import (
     ON_POSTGRESQL,
     archive_of,
@@ -162,7 +162,7 @@ def test_books_that_were_read_anew_say_nothing_of_inputs_sealed_before(merchant)
         none = SCHEMAS["ledger"].columns.empty_table()
         sealed = write_ledger(run, entries=none, environment=environment)
         with environment.store.writing() as connection:
-            bind(connection, run, sealed=[sealed], environment=environment)
+            record_sealed(connection, run, sealed=[sealed], environment=environment)
 
     assert compared_entries(merchant) == 2
     assert checked(merchant, "2026-11-20").problems == ()

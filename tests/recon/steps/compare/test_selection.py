@@ -26,7 +26,7 @@ from recon.steps.compare.stored_sources import (
 from recon.steps.night import whole_night as night
 from recon.steps.runtime import gateway_answers
 from recon.steps.runtime.gateway_answers import Moment, reply_rows
-from recon.steps.runtime.night_folder import StoredLedger, bind, storages_of, write_ledger
+from recon.steps.runtime.night_folder import StoredLedger, record_sealed, storages_of, write_ledger
 from recon.steps.runtime.window import NOTHING_BEFORE
 from recon.store.nights import runs
 from recon.store.nights.answer_parts import BASELINE
@@ -247,7 +247,7 @@ def tables_made(run, environment):
     inputs = frozen_inputs(run, environment=environment)
     with environment.store.reading() as connection:
         read = RunReading(connection, run, inputs, environment)
-        chosen = read.lines(asked=NamedPayments.of(), before=NOTHING_BEFORE)
+        chosen = read.lines(payments=NamedPayments.of(), before=NOTHING_BEFORE)
     assert len(chosen.pay_outs) == 1
     for name in (SETTLEMENT, TARIFFS):
         assert Rows.of(chosen.table(name), schema=SCHEMAS[name]).rows.num_rows >= 20_000
@@ -294,7 +294,7 @@ def test_what_came_since_money_moved_is_of_the_next_night(merchant):
             whole = pa.concat_tables(read.batches(schema.names)).cast(schema)
         fewer = write_ledger(run, entries=whole.slice(1), environment=environment)
         with environment.store.writing() as connection:
-            bind(connection, run, sealed=[fewer], environment=environment)
+            record_sealed(connection, run, sealed=[fewer], environment=environment)
         paid = merchant.payments("captured")
         newer = {"amount": "2.00", "updated_at": "2026-11-20T20:00:00Z"}
         merchant.drop("later.csv", merchant.order(paid[4], **newer), merchant.order(paid[10]))

@@ -71,7 +71,7 @@ def person(name, environment, asked):
 
 def say(environment, asked, *names, digest="", only=None):
     """Whether the list may go after each one's yes; `digest`: not of what waits now."""
-    meant = digest or waiting(environment, only=only).wanted.digest
+    meant = digest or waiting(environment, only=only).approvals.digest
     terms: Any = {"environment": environment, "only": only}
     untils = [approve(meant, person=person(n, environment, asked), **terms)[1] for n in names]
     assert all(until is None or until > asked.now for until in untils)
@@ -80,7 +80,7 @@ def say(environment, asked, *names, digest="", only=None):
 
 def test_two_people_let_exactly_the_list_go(environment, asked):
     """After two different people the next night sends it, once, with both names."""
-    said = say(environment, asked, "anna", "ben", digest=waiting(environment).wanted.digest)
+    said = say(environment, asked, "anna", "ben", digest=waiting(environment).approvals.digest)
     with environment.store.reading() as connection:
         chain = history.verify(connection)[1]
         unlike = [*tampered(connection, INSTRUCTION)]
@@ -101,7 +101,7 @@ def test_the_same_person_cannot_be_the_second(environment, asked):
 
 
 def test_a_changed_list_voids_the_first_word(environment, asked):
-    found = waiting(environment).wanted
+    found = waiting(environment).approvals
     say(environment, asked, "anna")
     gone = found.items[0].instruction_id
     nay = person("dan", environment, asked)
@@ -115,7 +115,7 @@ def test_a_changed_list_voids_the_first_word(environment, asked):
 
 
 def test_a_first_word_about_what_was_withdrawn_since_completes_nothing(environment, asked):
-    found = waiting(environment).wanted
+    found = waiting(environment).approvals
     say(environment, asked, "anna")
     gone = found.items[0].instruction_id
     withdraw(gone, by="dan", reason="not meant", environment=environment)
@@ -153,7 +153,7 @@ def test_who_would_leave_nobody_behind_is_told_before(asked):
 
 def test_nobody_completes_a_yes_that_was_taken_back(environment, asked):
     """Also not where whoever has the tables takes the withdrawal away: no words count then."""
-    digest = waiting(environment).wanted.digest
+    digest = waiting(environment).approvals.digest
     say(environment, asked, "anna")
     asked.now += timedelta(minutes=1)
     decisions_taken_back(digest, person=person("anna", environment, asked))
@@ -223,7 +223,7 @@ def test_the_word_of_who_may_not_any_more_sends_nothing(environment, asked, peop
     asked.move_money()
 
     with asked.environment() as opened:
-        held = {item.hold for item in waiting(opened).wanted.items}
+        held = {item.hold for item in waiting(opened).approvals.items}
     assert asked.effects() == []
     assert asked.instruction_states() == {"planned": 3}
     assert held == {f"its approval counts no more: {why}; approve it again"}

@@ -199,7 +199,7 @@ def test_whoever_asked_by_hand_approves_it_under_no_name(merchant, monkeypatch, 
 def _approve(environment, *names):
     for name in names:
         person = identify(name, code=None, environment=environment)
-        approve(waiting(environment).wanted.digest, person=person, environment=environment)
+        approve(waiting(environment).approvals.digest, person=person, environment=environment)
 
 
 def test_a_night_at_work_is_not_disturbed(merchant):

@@ -188,7 +188,7 @@ def test_a_backup_that_forgot_what_a_person_forbade_sends_nothing(begun, restric
     with merchant.environment() as environment:
         for name in ("jo", "kim"):
             person = identify(name, code=None, environment=environment)
-            digest = waiting(environment).wanted.digest
+            digest = waiting(environment).approvals.digest
             approve(digest, person=person, environment=environment)
     merchant.move_money()
     told = next(one for one in merchant.told[::-1] if one.step == "settle")

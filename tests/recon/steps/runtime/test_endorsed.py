@@ -82,7 +82,7 @@ def yes(environment: Environment, *names: str) -> None:
     """The yes of some people to all that waits."""
     for name in names:
         person = identify(name, code=None, environment=environment)
-        approve(waiting(environment).wanted.digest, person=person, environment=environment)
+        approve(waiting(environment).approvals.digest, person=person, environment=environment)
 
 
 def settled(merchant: Any) -> str:
@@ -441,7 +441,7 @@ def test_the_nights_database_does_not_forget_guesses_for_anybody(merchant, live_
 
 def speak(environment: Environment, name: str) -> None:
     """The yes of one person to all that waits."""
-    yes = Approve(list_digest=waiting(environment).wanted.digest)
+    yes = Approve(list_digest=waiting(environment).approvals.digest)
     submit(yes, who=(name, None), context=ActContext(environment, drawings))
 
 
@@ -464,7 +464,7 @@ def reported_no(merchant: Any, keyed: dict[str, str]) -> None:
     """Two people said yes, and one of them no before a night came; then the no is taken away."""
     merchant.variables |= keyed
     with merchant.environment() as environment:
-        ids = tuple(one.instruction_id for one in waiting(environment).wanted.items)
+        ids = tuple(one.instruction_id for one in waiting(environment).approvals.items)
         speak(environment, "jo")
         speak(environment, "kim")
         merchant.as_owner("UPDATE instruction SET state = 'planned'")

@@ -28,14 +28,14 @@ from recon.steps.runtime.gateway_answers import (
     EVERY_COLUMN,
     GatewayAnswers,
     Moment,
+    observed_of,
     reply_rows,
-    seen_of,
 )
 from recon.steps.runtime.night_folder import (
     LEDGER_STEP,
     StoredLedger,
-    bind,
     links,
+    record_sealed,
     storage_of,
     sums_of_entries,
     write_ledger,
@@ -115,7 +115,7 @@ class Asking:
         """The same of its payment."""
         rows = self.evidence(order_no, after)
         rules = self.environment.settings.rules
-        return seen_of(rows, transaction_id=f"T-{order_no}", rules=rules)
+        return observed_of(rows, transaction_id=f"T-{order_no}", rules=rules)
 
     def unbound(self):
         """Why money would wait."""
@@ -392,7 +392,7 @@ def keep(asking, entries):
     sealed = write_ledger(asking.run, entries=entries, environment=asking.environment)
     with asking.environment.store.writing() as connection:
         journal_rows.save(connection, asking.run.run_id, source=SOURCE)
-        bind(connection, asking.run, sealed=[sealed], environment=asking.environment)
+        record_sealed(connection, asking.run, sealed=[sealed], environment=asking.environment)
     return frame
 
 

@@ -19,9 +19,9 @@ from recon.steps.runtime.night_folder import (
     INPUTS,
     Terms,
     before,
-    bind,
     folder_of,
     links,
+    record_sealed,
     sealed_night,
     sealed_totals,
     storage_at,
@@ -55,7 +55,7 @@ def test_a_manifest_is_bound_once_however_often_its_step_is_done(merchant):
                 run, INPUTS, parts=parts, terms=Terms("", "5"), after={}, environment=environment
             )
             with environment.store.writing() as connection:
-                bind(connection, run, sealed=[sealed], environment=environment)
+                record_sealed(connection, run, sealed=[sealed], environment=environment)
         with environment.store.reading() as connection:
             bound = links(connection, run_id)
 
@@ -67,8 +67,8 @@ def test_a_step_names_only_those_before_it():
     """A step that is done again does not come to hang on those that came after it."""
     bound = {"inputs": "1", "compared": "2", "results": "3", "proof": "4"}
 
-    assert before("inputs", bound=bound) == {}
-    assert before("results", bound=bound) == {"inputs": "1", "compared": "2"}
+    assert before("inputs", recorded=bound) == {}
+    assert before("results", recorded=bound) == {"inputs": "1", "compared": "2"}
 
 
 def test_two_nights_of_one_account_never_write_one_folder(merchant):

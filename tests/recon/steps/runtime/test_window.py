@@ -319,7 +319,7 @@ def kept(settlement):
     entries = frame_of(ENTRIES, columns=LEDGER_COLUMNS)
     ours = [{"kind": "payout", "request_id": "P1", "amount": 1, "line": 0}]
     found = with_payouts(
-        pd.concat(in_window([entries], since=SINCE, asked=set())),
+        pd.concat(in_window([entries], since=SINCE, queried=set())),
         entries=entries,
         settlement=settlement,
         instructions=frame_of(ours, columns=INSTRUCTION_COLUMNS),
@@ -365,7 +365,7 @@ def test_what_closes_a_group_stays_as_long_as_the_group_does():
         ],
         columns=LEDGER_COLUMNS,
     )
-    found = pd.concat(in_window([entries], since=SINCE, asked=set(), settled_from=SINCE))
+    found = pd.concat(in_window([entries], since=SINCE, queried=set(), settled_from=SINCE))
     assert list(found["entry_id"]) == ["by its batch", "adjusted", "at the bank"]
 
 
@@ -409,7 +409,7 @@ def test_an_entry_without_a_batch_is_of_one_from_before_unless_a_pay_out_has_its
     ]
     books = frame_of(rows, columns=LEDGER_COLUMNS)
     found = with_payouts(
-        pd.concat(in_window([books], since=SINCE, asked=set(), settled_from=SINCE)),
+        pd.concat(in_window([books], since=SINCE, queried=set(), settled_from=SINCE)),
         entries=books,
         settlement=frame_of(paid, columns=SETTLEMENT_COLUMNS),
         instructions=frame_of([], columns=INSTRUCTION_COLUMNS),

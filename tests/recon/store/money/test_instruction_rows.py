@@ -63,7 +63,7 @@ def test_final_instructions_whose_payment_was_asked_for_are_looked_at(store, run
         _item(run, instruction_id="i4", natural_key="k4", transaction_id="T9"),
     )
     with store.reading() as connection:
-        found = case_rows.shown_ended(connection, run, shown=SHOWN)
+        found = case_rows.ended_and_reported(connection, run, statuses=SHOWN)
 
     assert [(one.instruction_id, shown) for one, shown in found] == [("i1", "2000")]
 
@@ -73,7 +73,7 @@ def test_a_case_is_opened_once_and_stands_in_the_history(store, run):
     with store.writing() as connection:
         case_rows.open_case(connection, _item(run), reason="it shows authorised", at=AT)
         opened = case_rows.open_cases(connection, run)
-        again = case_rows.shown_ended(connection, run, shown=SHOWN)
+        again = case_rows.ended_and_reported(connection, run, statuses=SHOWN)
         case_rows.close_case(connection, "i1", verdict="applied", reason="by ann and ben", at=AT)
 
         assert [(one.item.kind, one.item.order_no, one.item.amount) for one in opened] == [
@@ -107,7 +107,7 @@ def test_the_journal_is_read_as_intentions(store, run):
     _save(store, run)
     with store.reading() as connection:
         unnamed = instruction_rows.unnamed_orders(connection, run)
-        known = instruction_rows.known(connection, run, shown={"A-2": "T2"})
+        known = instruction_rows.known(connection, run, only_payments={"A-2": "T2"})
     meant = replace(INSTRUCTION, kind=InstructionKind.REFUND, order_no="A-9")
     alike = {
         name: [one.instruction_id for one in known.alike(Intention.of(meant_of))]

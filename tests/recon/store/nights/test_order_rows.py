@@ -370,7 +370,7 @@ def test_every_question_is_answered_as_the_rule_says(
         between = _numbers(orders.numbers(spans=[(days[1], days[3]), (days[6], days[7])]))
         nothing = _numbers(orders.numbers(spans=[]))
         unknown = orders.named(["O-99"])
-        view = orders.in_view(since=days[6], asked=pa.array(["O-1"]))
+        view = orders.in_view(since=days[6], queried=pa.array(["O-1"]))
 
     assert since == {row.order_no for row in mine if row.day >= 4}
     assert late == {row.order_no for row in mine if row.file > 2 and 1 <= row.day < 5}
