@@ -1,6 +1,7 @@
 -- For each statement that counts: opening balance + booked entries = closing balance.
+-- Banks may give every statement the same number; its place in order tells them apart.
 SELECT
-    'T15' AS id, c.bank || ', statement ' || s.statement_no || ': opening + booked = closing' AS name,
+    'T15' AS id, c.bank || ', statement ' || s.statement_no || ', ' || c.place + 1 || ' in order: opening + booked = closing' AS name,
     '' AS merchant_id, '' AS account_id, s.currency, 'amount' AS measure,
     s.opening + s.others + coalesce(e.booked, 0) AS "left",
     s.closing AS "right"
