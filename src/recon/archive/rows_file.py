@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from io import BytesIO
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -17,40 +17,6 @@ import pyarrow.parquet as pq
 
 from recon.archive.schemas import METADATA, SCHEMAS, FileSchema
 from recon.model.errors import ArchiveBrokenError, Defect
-
-
-class Ordered(NamedTuple):
-    """Rows in memory with their order; not more than one row group is copied at once."""
-
-    table: pa.Table
-    order: pa.Array | None = None
-    """Row indices in order; None if the table is in order already."""
-
-    @property
-    def num_rows(self) -> int:
-        """Number of rows."""
-        rows: int = self.table.num_rows
-        return rows
-
-    @property
-    def schema(self) -> pa.Schema:
-        """Schema of the table."""
-        return self.table.schema
-
-    def columns(self) -> Iterator[tuple[str, pa.ChunkedArray]]:
-        """Yield each column, in the order of the rows, with its name."""
-        for name in self.table.column_names:
-            column = self.table[name]
-            yield name, column if self.order is None else column.take(self.order)
-
-    def groups(self) -> Iterator[pa.Table]:
-        """Yield row groups, each as one chunk; at least one, even if it is empty."""
-        for start in range(0, self.table.num_rows or 1, ROWS_PER_GROUP):
-            if self.order is None:
-                yield self.table.slice(start, ROWS_PER_GROUP).combine_chunks()
-            else:
-                yield self.table.take(self.order.slice(start, ROWS_PER_GROUP)).combine_chunks()
-
 
 ROWS_PER_GROUP = 250_000
 DICTIONARY_MAX = 2**16 - 1
@@ -65,7 +31,7 @@ LEVEL_OF_TEXTS, LEVEL_OF_NUMBERS = 9, 3
 longer."""
 
 
-def ordered_rows(table: pa.Table, *, schema: FileSchema) -> Ordered:
+def ordered_rows(table: pa.Table, *, schema: FileSchema) -> pa.Table:
     """Return rows in the order of the schema's key; equal keys by all other columns.
 
     Raises:
@@ -74,13 +40,11 @@ def ordered_rows(table: pa.Table, *, schema: FileSchema) -> Ordered:
     if not table.schema.equals(schema.columns):
         msg = f"rows of {schema.name} have columns {table.schema}, not {schema.columns}"
         raise Defect(msg)
-    if table.num_rows <= 1:
-        return Ordered(table)
     others = [name for name in schema.columns.names if name not in schema.key]
     order = sorted_keys(table, names=(*schema.key, *others))
     # Results are usually in order already, and taking rows would copy all of them.
     in_order = pc.all(pc.equal(order, pa.array(np.arange(len(order), dtype=np.uint64)))).as_py()
-    return Ordered(table, None if in_order else order)
+    return table if in_order else table.take(order)
 
 
 def sorted_keys(table: pa.Table, *, names: Sequence[str]) -> pa.Array:
@@ -105,10 +69,12 @@ def sortable(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return ranks.cast(kind).take(words.indices)
 
 
-def write_ordered(file: BinaryIO, rows: Ordered, *, schema: FileSchema) -> None:
+def write_ordered(file: BinaryIO, rows: pa.Table, *, schema: FileSchema) -> None:
     """Write rows in order; equal rows give equal bytes, however they are laid out in memory."""
     if rows.num_rows:
-        write_tables(file, map(_numbered_alike, rows.groups()), schema=schema)
+        starts = range(0, rows.num_rows, ROWS_PER_GROUP)
+        groups = (rows.slice(start, ROWS_PER_GROUP).combine_chunks() for start in starts)
+        write_tables(file, map(_numbered_alike, groups), schema=schema)
     else:
         file.write(_without_rows(schema))
 

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, NamedTuple, cast
 
 import pyarrow as pa
 
-from recon.archive.rows_file import Ordered, ordered_rows, write_ordered
+from recon.archive.rows_file import ordered_rows, write_ordered
 from recon.archive.schemas import SCHEMAS, FileSchema
 from recon.archive.storage import Storage, other_hash
 from recon.model.errors import ArchiveBrokenError
@@ -123,7 +123,7 @@ SUPERSEDED_MAX = 1_000
 class Rows:
     """A table of a step in the order of its schema's key, so that equal rows give equal bytes."""
 
-    rows: Ordered
+    rows: pa.Table
     schema: FileSchema
     number: int = 0
     """Number of this file if the table is split into several; 0 if it is not."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from recon.archive.rows_file import Ordered, write_ordered
+from recon.archive.rows_file import write_ordered
 from recon.archive.schemas import SCHEMAS
 from recon.archive.step_folder import Document, Part, rows_of
 from recon.matching.breaks.result import SECTIONS, Reconciliation
@@ -77,7 +77,7 @@ def held_against(
     with folder_for_now("recon-sheets-") as folder:
         file = folder / Path(SHEETS_READ).name
         with open(file, "wb", opener=for_owner) as target:
-            write_ordered(target, Ordered(sheets), schema=SCHEMAS["sheets"])
+            write_ordered(target, sheets, schema=SCHEMAS["sheets"])
         return sheets, sheets_in_sql(results, sheets=file, account=account)
 
 

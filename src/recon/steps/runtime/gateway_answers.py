@@ -8,10 +8,10 @@ manifest. `GatewayAnswers` reads them for each question that is asked of them.
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import groupby
+from itertools import chain, groupby, islice
 from operator import attrgetter
 from typing import Any
 
@@ -52,7 +52,6 @@ from recon.store.database.history import head
 from recon.store.nights import answer_parts
 from recon.store.nights.answer_parts import AFTER, BASELINE, OF_ACCOUNT, OWN_PHASES, AnswerPart
 from recon.store.nights.runs import Run, purged_night_of
-from recon.store.nights.stored_orders import Hashes, hashes_of
 from recon.store.schema.columns import REASON_CHARACTERS
 
 EVERY_COLUMN = tuple(REPLIES.columns.names)
@@ -94,45 +93,54 @@ def answers_in(
     *,
     environment: Environment,
     columns: Collection[str] = EVERY_COLUMN,
-    needed: Callable[[pa.Table], pa.ChunkedArray] | None = None,
+    among: tuple[str, Collection[str]] | None = None,
 ) -> pa.Table:
     """REPLIES of some files in order of arrival; of a key with two answers in a phase the newest.
 
-    `columns`: needed columns; the key and the phase are there in any case. `needed` marks the
-    needed rows of a table; of the others only those of one file are in memory at a time.
+    Args:
+        parts: The files.
+        environment: Gives access to the archive.
+        columns: Needed columns; the key and the phase are there in any case.
+        among: A column and some values: only rows with one of these values, the others are in
+            memory one file at a time.
 
     Raises:
         ArchiveError: a file cannot be read, or is not the one whose hash the database has.
     """
-    tables: list[pa.Table] = []
-    # Counting the order numbers themselves would hold each of them once more. Two with the same
-    # hash only cost a pass over every row.
-    hashes: dict[tuple[str, str], list[Hashes]] = {}
-    for part in parts:
-        table = read_answers(part, environment=environment, columns=columns)
+    tables, keys, of_rows = [REPLIES.columns.empty_table()], [], []
+    for number, part in enumerate(parts):
+        of_file = [*columns, *([among[0]] if among else [])]
+        table = read_answers(part, environment=environment, columns=of_file)
         if ANSWER not in table.column_names:
             msg = (
                 f"{part.path} is not what the history binds of the gateway's answers: it holds "
                 "none, and the database counts some of it; put the database back from a backup"
             )
             raise ArchiveBrokenError(msg)
-        hashes.setdefault((part.run_id, part.phase), []).append(np.unique(hashes_of(table)))
-        tables.append(table if needed is None else table.filter(needed(table)))
-    if any(len(np.unique(np.concatenate(some))) < sum(map(len, some)) for some in hashes.values()):
-        later: dict[tuple[str, str], pa.Array] = {}
-        for place, part in reversed([*enumerate(parts)]):
-            named = read_answers(part, environment=environment, columns=["order_no"])["order_no"]
-            known = later.get((part.run_id, part.phase), pa.array([], pa.string()))
-            again = pc.is_in(tables[place]["order_no"], value_set=known)
-            tables[place] = tables[place].filter(pc.invert(again))
-            later[part.run_id, part.phase] = pa.concat_arrays([known, named.combine_chunks()])
-    if not tables:
-        return REPLIES.columns.empty_table()
-    return pa.concat_tables(tables).unify_dictionaries()
+        is_needed = (
+            _is_in(table[among[0]], among[1]).to_numpy() if among else np.ones(len(table), bool)
+        )
+        keys += table["order_no"].chunks
+        named = {"file": number, "of": f"{part.phase} of {part.run_id}", "needed": is_needed}
+        of_rows.append(pd.DataFrame(named, index=range(len(table))))
+        tables.append(table.filter(pa.array(is_needed)))
+    if len(tables) == 1:
+        return tables[0]
+    rows = pd.concat(of_rows, ignore_index=True)
+    rows["key"] = pa.concat_arrays(keys).dictionary_encode().indices.to_numpy()
+    newest = rows.groupby(["of", "key"])["file"].transform("max").eq(rows["file"])
+    table = pa.concat_tables(tables[1:]).unify_dictionaries()
+    return table.filter(pa.array(newest[rows["needed"]]))
 
 
 _FOUND = (KeyAnswer.FOUND, "")
 """Answer for a payment whose key has no answer of its own."""
+_BLANK = {
+    field.name: ""
+    for field in REPLIES.columns
+    if pa.types.is_dictionary(field.type) or field.type == pa.string()
+}
+"""Texts of a key without a payment; its numbers and times are missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,35 +183,24 @@ def reply_rows(
     account_id: str = "",
 ) -> ReplyRows:
     """The rows of some answers; best made as soon as the answers arrive, to save memory."""
-    account_id = account_id or run.account_id
-    order_nos = [row["order_no"] for row in got.observations]
-    silent = [*got.answers.keys() - set(order_nos)]
-    order_nos += silent
-    evaluated = [got.answers.get(order_no, _FOUND) for order_no in order_nos]
-    columns: dict[str, Sequence[Any]] = {
-        "order_no": order_nos,
-        "answer": [answer for answer, _ in evaluated],
-        "reason": [why[:REASON_CHARACTERS] for _, why in evaluated],
-    }
     constants = {
         "phase": phase,
         "merchant_id": run.merchant_id,
-        "account_id": account_id,
+        "account_id": account_id or run.account_id,
         "answered_at": asked.at,
         "asked_after": asked.after,
         "boot_id": asked.uptime.boot_id,
         "uptime_ms": asked.uptime.milliseconds,
         "gateway_at": got.gateway_at,
     }
-    columns |= {name: [value] * len(order_nos) for name, value in constants.items()}
-    for field in REPLIES.columns:
-        if field.name not in columns:
-            blank = "" if pa.types.is_dictionary(field.type) or field.type == pa.string() else None
-            cells = [row.get(field.name, blank) for row in got.observations]
-            columns[field.name] = [*cells, *[blank] * len(silent)]
-    arrays = [pa.array(columns[field.name], field.type) for field in REPLIES.columns]
-    table = pa.table(arrays, schema=REPLIES.columns)
-    return ReplyRows(phase, account_id, len(got.answers), asked, table)
+    silent = got.answers.keys() - {row["order_no"] for row in got.observations}
+    rows = []
+    for row in [*got.observations, *({"order_no": order_no} for order_no in silent)]:
+        answer, why = got.answers.get(row["order_no"], _FOUND)
+        evaluated = {"answer": answer, "reason": why[:REASON_CHARACTERS]}
+        rows.append({**_BLANK, **row, **constants, **evaluated})
+    table = pa.Table.from_pylist(rows, schema=REPLIES.columns)
+    return ReplyRows(phase, constants["account_id"], len(got.answers), asked, table)
 
 
 def chargeback_codes(rules: Rules) -> list[str]:
@@ -225,20 +222,20 @@ def _codes_in(table: pa.Table) -> dict[str, dict[str, tuple[int, str]]]:
     return codes
 
 
+_NO_KEYS = pa.schema([("order_no", pa.string())]).empty_table()
+
+
 def order_numbers(parts: "Iterable[pa.Array | pa.ChunkedArray | Iterable[str]]") -> pa.Array:
     """All order numbers in the parts, each once and sorted, including the blank one.
 
     A column takes an eighth of the memory of a set of texts.
     """
-    chunks: list[pa.Array] = []
-    for part in parts:
-        if isinstance(part, pa.ChunkedArray):
-            chunks += [chunk.cast(pa.string()) for chunk in part.chunks]
-        elif isinstance(part, pa.Array):
-            chunks.append(part.cast(pa.string()))
-        else:
-            chunks.append(pa.array([*part], pa.string()))
-    different = pc.unique(pa.chunked_array(chunks, pa.string()))
+    columns = (
+        part if isinstance(part, pa.Array | pa.ChunkedArray) else pa.array([*part], pa.string())
+        for part in parts
+    )
+    tables = (pa.table({"order_no": column.cast(pa.string())}) for column in columns)
+    different = pc.unique(pa.concat_tables([_NO_KEYS, *tables])["order_no"])
     return different.take(pc.sort_indices(different))
 
 
@@ -265,26 +262,19 @@ def note_queried(
     known = keys_in(parts, environment=environment)
     given = [part for part in parts if part.answered]
     answered = answers_in(given, environment=environment, columns=[ANSWER])["order_no"]
-    new = _not_among(keys if isinstance(keys, pa.Array) else order_numbers([keys]), known)
+    new = _not_among(order_numbers([keys]), known)
     if len(new):
         cells = {"phase": phase, "merchant_id": run.merchant_id, "account_id": run.account_id}
-        codes = pa.array(np.zeros(len(new), np.int32))
-        arrays = [
-            pa.DictionaryArray.from_arrays(codes, [cells[field.name]])
-            if field.name in cells
-            else new.cast(field.type)
+        columns = (
+            pa.repeat(cells[field.name], len(new)) if field.name in cells else new
             for field in QUERIED.columns
-        ]
-        table = pa.table(arrays, schema=QUERIED.columns)
+        )
+        table = pa.table([*columns], QUERIED.columns.names).cast(QUERIED.columns)
         _save(run, QUERIED, table, environment=environment, phase=phase, asked=len(new))
-    # A night that begins has only the new keys.
-    return _not_among(order_numbers([known, new]) if len(known) else new, answered)
+    return _not_among(order_numbers([known, new]), answered)
 
 
 def _not_among(column: pa.Array, others: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Values not in `others`; without others no lookup, which takes several times their memory."""
-    if not len(others):
-        return column
     return column.filter(pc.invert(pc.is_in(column, value_set=others)))
 
 
@@ -299,9 +289,7 @@ def save(run: Run, *rows: ReplyRows, environment: Environment) -> None:
         return
     table = pa.concat_tables([some.table for some in given]).unify_dictionaries()
     codes = chargeback_codes(environment.settings.rules)
-    status = table["payment_status"].cast(pa.string())
-    filled = pa.array([code for code in codes if code], pa.string())
-    back = table.filter(pc.is_in(status, value_set=filled))
+    back = table.filter(_is_in(table["payment_status"], filter(None, codes)))
     columns = (back[name].cast(pa.string()).to_pylist() for name in ("order_no", "payment_status"))
     _save(
         run,
@@ -393,12 +381,8 @@ def _open_step(connection: Connection, run: Run) -> str:
 def keys_in(parts: Iterable[AnswerPart], *, environment: Environment) -> pa.Array:
     """All keys of some files, answered or not, each once."""
     files = [part for part in parts if part.schema_label == QUERIED.label.decode()]
-    of_number: dict[str, Any] = {"columns": ["order_no"], "environment": environment}
-    columns = (read_answers(part, **of_number)["order_no"] for part in files)
-    if len(files) == 1:
-        # Each file has a key once: no need to look for repeats.
-        return pa.concat_arrays([pa.array([], pa.string()), *next(columns).chunks])
-    return order_numbers(columns)
+    tables = (read_answers(part, environment=environment, columns=["order_no"]) for part in files)
+    return order_numbers(table["order_no"] for table in tables)
 
 
 def recorded_entries(
@@ -466,17 +450,9 @@ class GatewayAnswers:
             among: A column and some values: only rows with one of these values.
         """
         parts = answer_parts.of_run(self.connection, self.run.run_id)
-        files = [part for part in parts if part.phase in phases and part.answered]
-        if among is None:
-            return answers_in(files, environment=self.environment, columns=columns)
-        name, values = among
-        any_of = pa.array([*values], pa.string())
-        return answers_in(
-            files if values else (),
-            environment=self.environment,
-            columns=columns,
-            needed=lambda table: pc.is_in(table[name], value_set=any_of),
-        )
+        is_empty = among is not None and not among[1]
+        files = [part for part in parts if part.phase in phases and part.answered and not is_empty]
+        return answers_in(files, environment=self.environment, columns=columns, among=among)
 
     def newest(self, columns: Collection[str] = EVERY_COLUMN) -> pa.Table:
         """REPLIES of the run's own account; answers of phase `after` replace the baseline."""
@@ -495,15 +471,12 @@ class GatewayAnswers:
     def failures(self, phase: str = BASELINE) -> tuple[dict[str, int], list[str]]:
         """Number of keys by answer, and the reasons of failed answers, the most frequent first."""
         table = self.rows([phase], columns=["answer", "reason"])
-        # Found keys, nearly all of them, are counted without an object for each.
-        is_found = pc.equal(table["answer"].cast(pa.string()), KeyAnswer.FOUND.value)
-        others = pc.unique(table["order_no"].filter(pc.invert(is_found)))
-        other_answers = _by_key(table.filter(pc.is_in(table["order_no"], value_set=others)))
-        counts = Counter(other_answers.values())
-        if rest := pc.count_distinct(table["order_no"]).as_py() - len(other_answers):
-            counts[KeyAnswer.FOUND.value] += rest
+        answer = table["answer"].cast(pa.string())
+        keys = pa.table({"answer": answer, "order_no": table["order_no"]})
+        by_answer = keys.group_by("answer").aggregate([("order_no", "count_distinct")]).to_pylist()
+        counts = {row["answer"]: row["order_no_count_distinct"] for row in by_answer}
         reasons = Counter(_failed(table)["reason"].cast(pa.string()).to_pylist())
-        return dict(counts), sorted(reasons, key=lambda why: (-reasons[why], why))
+        return counts, sorted(reasons, key=lambda why: (-reasons[why], why))
 
     def failed_keys(self) -> set[str]:
         """Keys of the run's own account without a usable answer before or after money moved."""
@@ -526,7 +499,8 @@ class GatewayAnswers:
 
     def before_money(self, order_nos: Collection[str]) -> dict[str, str]:
         """Key -> final answer of some orders before money moved."""
-        return _by_key(self.rows(columns=["answer"], among=("order_no", order_nos)))
+        table = self.rows(columns=["answer"], among=("order_no", order_nos))
+        return {row["order_no"]: row["answer"] for row in table.to_pylist()}
 
     def payments(self, order_nos: Collection[str]) -> list[Mapping[str, Any]]:
         """Payments of some orders before money moved, under every order that shows them."""
@@ -539,24 +513,17 @@ class GatewayAnswers:
 
     def only_payments(self, order_nos: Collection[str]) -> dict[str, str]:
         """Order -> its transaction, for those orders whose baseline answer shows exactly one."""
-        found = self._answered("order_no", order_nos, columns=["transaction_id"])
-        grouped = found.group_by("order_no").aggregate(
-            [("transaction_id", "count_distinct"), ("transaction_id", "min")]
+        found = _grouped(
+            self._answered("order_no", order_nos, columns=["transaction_id"]),
+            by="order_no",
+            column="transaction_id",
         )
-        return {
-            row["order_no"]: row["transaction_id_min"]
-            for row in grouped.to_pylist()
-            if row["transaction_id_count_distinct"] == 1
-        }
+        return {key: each[0] for key, each in found.items() if len({*each}) == 1}
 
     def statuses_reported(self, transactions: Collection[str]) -> dict[str, list[str]]:
         """Transaction -> its statuses in the baseline, for those that appear there."""
-        names = ["transaction_id", "payment_status"]
-        table = self._answered("transaction_id", transactions, columns=names)
-        statuses: dict[str, list[str]] = {}
-        for row in table.select(names).to_pylist():
-            statuses.setdefault(row["transaction_id"], []).append(row["payment_status"])
-        return statuses
+        by, column = "transaction_id", "payment_status"
+        return _grouped(self._answered(by, transactions, columns=[column]), by=by, column=column)
 
     def risks_reported(self, transactions: Collection[str]) -> list[Mapping[str, Any]]:
         """Transaction, time and detail of some payments, where the answer has risk data."""
@@ -606,24 +573,13 @@ class GatewayAnswers:
 
     def authorised_at(self, order_nos: Collection[str]) -> dict[str, datetime]:
         """Order -> its payment's date in the newest answers with one, the first of several."""
-        missing = {order_no for order_no in order_nos if order_no}
-        dates: dict[str, datetime] = {}
-        for table in self._newest_first(missing):
-            found = table.filter(_is_in(table["order_no"], missing))
-            found = found.filter(pc.is_valid(found["transaction_date"]))
-            oldest = found.group_by("order_no").aggregate([("transaction_date", "min")])
-            dates |= {row["order_no"]: row["transaction_date_min"] for row in oldest.to_pylist()}
-            missing -= set(dates)
-        return dates
+        dates = self._newest_reported("order_no", order_nos, column="transaction_date")
+        return {order_no: min(each) for order_no, each in dates.items()}
 
     def orders_of(self, transactions: Collection[str]) -> set[str]:
         """The orders of some transactions, by the newest answers that show them."""
-        missing, orders = set(transactions), set[str]()
-        for table in self._newest_first(missing):
-            found = table.filter(_is_in(table["transaction_id"], missing))
-            orders.update(found["order_no"].to_pylist())
-            missing -= set(found["transaction_id"].to_pylist())
-        return orders - {""}
+        orders = self._newest_reported("transaction_id", transactions, column="order_no")
+        return {*chain.from_iterable(orders.values())} - {""}
 
     def chargeback_keys(self, rules: Rules, *, until: int) -> pd.DataFrame:
         """KEY_COLUMNS of orders that any earlier answer showed as charged back.
@@ -636,8 +592,8 @@ class GatewayAnswers:
         saved = still_stored(self.connection, parts)
         if not saved:
             return known
-        table = answers_in(saved, environment=self.environment)
-        found = table.filter(_is_in(table["payment_status"].cast(pa.string()), where["codes"]))
+        of_status = ("payment_status", where["codes"])
+        found = answers_in(saved, environment=self.environment, columns=(), among=of_status)
         keys = {*known["order_no"], *found["order_no"].to_pylist()}
         cells = {"merchant_id": self.run.merchant_id, "account_id": self.run.account_id}
         return pd.DataFrame(
@@ -656,23 +612,29 @@ class GatewayAnswers:
         phases: Collection[str] = (BASELINE,),
     ) -> pa.Table:
         """Some columns of the payments that have one of the given values in a column."""
-        named = (name, values)
-        return _payments(self.rows(phases, columns=[*columns, "queried_at"], among=named))
+        among = (name, values)
+        return _payments(self.rows(phases, columns=[*columns, "queried_at"], among=among))
 
-    def _newest_first(self, missing: set[str]) -> Iterator[pa.Table]:
-        """The payments in each run's answers, newest run first, until `missing` is empty.
-
-        The caller removes what was found from `missing`.
-        """
-        if not missing:
-            return
+    def _newest_reported(
+        self, name: str, values: Collection[str], *, column: str
+    ) -> dict[str, list[Any]]:
+        """Value of a column -> another column of its payments, in the newest run that shows any."""
+        missing, found = {*values} - {""}, dict[str, list[Any]]()
         every = answer_parts.of_account(self.connection, self.run)
         by_run = groupby(reversed(every), key=attrgetter("run_id"))
-        for number, (_, parts) in enumerate(by_run):
-            if number == RUNS_LOOKED_BACK_MAX or not missing:
-                return
-            saved = still_stored(self.connection, parts)[::-1]
-            yield _payments(answers_in(saved, environment=self.environment))
+        for _, parts in islice(by_run, RUNS_LOOKED_BACK_MAX if missing else 0):
+            table = answers_in(
+                still_stored(self.connection, parts)[::-1],
+                environment=self.environment,
+                columns=[column, "queried_at"],
+                among=(name, missing),
+            )
+            rows = _payments(table.filter(pc.is_valid(table[column])))
+            found |= _grouped(rows, by=name, column=column)
+            missing -= found.keys()
+            if not missing:
+                break
+        return found
 
 
 def still_stored(connection: Connection, parts: Iterable[AnswerPart]) -> list[AnswerPart]:
@@ -736,10 +698,13 @@ def _failed(table: pa.Table) -> pa.Table:
     return table.filter(pc.equal(table["answer"].cast(pa.string()), KeyAnswer.FAILED.value))
 
 
-def _by_key(table: pa.Table) -> dict[str, str]:
-    columns = (table[name].cast(pa.string()).to_pylist() for name in ("order_no", "answer"))
-    return dict(zip(*columns, strict=True))
+def _grouped(table: pa.Table, *, by: str, column: str) -> dict[str, list[Any]]:
+    """Each value of a column -> the values of another one beside it."""
+    values: dict[str, list[Any]] = {}
+    for row in table.select([by, column]).to_pylist():
+        values.setdefault(row[by], []).append(row[column])
+    return values
 
 
 def _is_in(column: pa.ChunkedArray, values: Iterable[str]) -> pa.ChunkedArray:
-    return pc.is_in(column, value_set=pa.array([*values], pa.string()))
+    return pc.is_in(column.cast(pa.string()), value_set=pa.array([*values], pa.string()))
