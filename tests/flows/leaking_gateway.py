@@ -2,14 +2,15 @@
 
 import http.client
 import json
-import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import urlsplit
+
+from tests.loopback import Answer, answering
 
 CARD = "4929780164523877"
 GROUPED_CARD = "4929 7801 6452 3877"
@@ -69,33 +70,19 @@ def answer(operation: str, nth: int, body: bytes) -> tuple[int, bytes]:
 def leaking(behind: str) -> Iterator[LeakingGateway]:
     """Stands before the gateway at the base URL `behind`."""
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            sent = self.rfile.read(int(self.headers["Content-Length"]))
-            status, body = _forwarded(behind, self.path, sent, self.headers["Content-Type"])
-            operation = self.path.rpartition("/")[2]
-            gateway.answered[operation] += 1
-            if status == 200:
-                status, body = answer(operation, gateway.answered[operation], body)
-            self.send_response(status, f"card {CARD}")
-            self.send_header("X-Card", CARD)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+    def reply(request: BaseHTTPRequestHandler, sent: bytes) -> Answer:
+        content_type = request.headers["Content-Type"]
+        status, body = _forwarded(behind, request.path, sent, content_type)
+        operation = request.path.rpartition("/")[2]
+        gateway.answered[operation] += 1
+        if status == 200:
+            status, body = answer(operation, gateway.answered[operation], body)
+        request.responses = {status: (f"card {CARD}", "")}  # the reason of the first line
+        return status, {"X-Card": CARD}, body
 
-        def log_message(self, *_: object) -> None:
-            """The tests' output is looked at; a gateway's own log is not ours."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    gateway = LeakingGateway(f"http://127.0.0.1:{server.server_address[1]}")
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    try:
+    with answering(reply) as url:
+        gateway = LeakingGateway(url)
         yield gateway
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 def _forwarded(behind: str, path: str, body: bytes, content_type: str) -> tuple[int, bytes]:

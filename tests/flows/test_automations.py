@@ -5,7 +5,6 @@ import json
 import threading
 from dataclasses import dataclass, field
 from datetime import date
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
@@ -16,6 +15,7 @@ from recon.model.errors import UsageError
 from recon.model.nights import Mode, NightRequest
 from recon.model.terms import End
 from tests.flows.flow_in_process import run_nightly
+from tests.loopback import answering
 
 pytestmark = pytest.mark.flow
 
@@ -36,7 +36,7 @@ NIGHTS_MAX = 50
 class Bell:
     """What rang at a webhook, by subject."""
 
-    port: int = 0
+    url: str = ""
     rung: dict[str, str] = field(default_factory=dict)
     heard: list[str] = field(default_factory=list)
     changed: threading.Condition = field(default_factory=threading.Condition)
@@ -60,26 +60,16 @@ def bell():
     """An HTTP server that keeps what rings."""
     found = Bell()
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self):
-            told = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            with found.changed:
-                found.rung[told["subject"]] = told["body"]
-                found.heard.append(told["body"])
-                found.changed.notify_all()
-            self.send_response(200)
-            self.end_headers()
+    def ring(_, body):
+        told = json.loads(body)
+        with found.changed:
+            found.rung[told["subject"]] = told["body"]
+            found.heard.append(told["body"])
+            found.changed.notify_all()
+        return 200, {}, b""
 
-        def log_message(self, *_):
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
-        found.port = http.server_port
-        thread = threading.Thread(target=http.serve_forever, args=(0.05,))
-        thread.start()
+    with answering(ring) as found.url:
         yield found
-        http.shutdown()
-        thread.join()
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +88,7 @@ def client(server, bell):
                 block_schema_id=schema.id,
                 data={
                     "name": "operators",
-                    "url": f"http://127.0.0.1:{bell.port}/",
+                    "url": f"{bell.url}/",
                     "method": "POST",
                     "json_data": {"subject": "{{subject}}", "body": "{{body}}"},
                 },

@@ -1,12 +1,10 @@
 """What strangers, pages of other origins and people with the password can make Prefect do."""
 
 import asyncio
-import http.server
 import json
 import re
-import threading
 import uuid
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 
 import httpx
 import pytest
@@ -22,6 +20,7 @@ from flows.prefect_health import open_doors
 from flows.serve import auth_of, prefect_variables
 from recon.model.errors import ReconError
 from tests.flows.prefect_api import REPLY_SECONDS_MAX, prefect_api
+from tests.loopback import answering
 
 pytestmark = pytest.mark.flow
 
@@ -215,36 +214,19 @@ def test_the_doctor_names_a_pool_that_takes_programs(server, api, monkeypatch):
         api.patch("/work_pools/recon", json={"base_job_template": kept}).raise_for_status()
 
 
-@contextmanager
 def played_server(*, open_reader):
     """Answers as Prefect does with all doors closed but one."""
 
-    class Played(http.server.BaseHTTPRequestHandler):
-        def log_message(self, *_: object) -> None: ...
+    def answer(request, _):
+        origin = {"Access-Control-Allow-Origin": "*"} if open_reader == "origin" else {}
+        if request.command == "OPTIONS":
+            return 200 if origin else 400, origin, b""
+        if request.path.startswith("/csrf-token"):
+            known = 200 if request.headers.get("Authorization") else 401
+            return 422 if open_reader == "token" else known, {}, b""
+        return 200 if open_reader == "password" else 401, {}, b""
 
-        def do_GET(self):
-            if self.path.startswith("/csrf-token"):
-                known = bool(self.headers.get("Authorization"))
-                self.say(422 if open_reader == "token" else 200 if known else 401)
-            else:
-                self.say(200 if open_reader == "password" else 401)
-
-        def do_OPTIONS(self):
-            self.say(200 if open_reader == "origin" else 400, origin=open_reader == "origin")
-
-        def say(self, status, *, origin=False):
-            self.send_response(status)
-            if origin:
-                self.send_header("Access-Control-Allow-Origin", "*")
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Played) as played:
-        thread = threading.Thread(target=played.serve_forever, kwargs={"poll_interval": 0.05})
-        thread.start()
-        yield f"http://127.0.0.1:{played.server_port}"
-        played.shutdown()
-        thread.join()
+    return answering(answer)
 
 
 @pytest.mark.parametrize("door", ["", *OPEN])

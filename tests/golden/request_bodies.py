@@ -1,11 +1,10 @@
 """One request of each operation, as it goes over the wire, in both profiles."""
 
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from decimal import Decimal
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 from pydantic import SecretStr
@@ -22,6 +21,7 @@ from recon.gateway_client import (
     ReviewRow,
 )
 from tests.golden.figures import Figure
+from tests.loopback import Answer, answering
 from tests.recon.gateway_client import sample_payments as payments
 from tests.recon.gateway_client import sample_payouts as payouts
 
@@ -93,25 +93,10 @@ def _gateway() -> Iterator[tuple[str, list[str]]]:
     """A gateway on loopback that keeps what it is sent and answers with an empty object."""
     seen: list[str] = []
 
-    class Keeping(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            kind = self.headers["Content-Type"]
-            seen.append(f"{self.command} {self.path} {kind}\n{body.decode()}")
-            self.send_response(200)
-            self.send_header("Content-Length", "2")
-            self.end_headers()
-            self.wfile.write(b"{}")
+    def keep(request: BaseHTTPRequestHandler, body: bytes) -> Answer:
+        kind = request.headers["Content-Type"]
+        seen.append(f"{request.command} {request.path} {kind}\n{body.decode()}")
+        return 200, {}, b"{}"
 
-        def log_message(self, *_: object) -> None:
-            """Says nothing."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Keeping)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}", seen
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with answering(keep) as url:
+        yield url, seen

@@ -42,14 +42,11 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Injected:
-    """The files as frames, and the answer key that no engine sees."""
+    """The files as frames."""
 
     sources: Sources
     rules: Rules
     as_of: datetime
-    key: pd.DataFrame
-    """One row per planted break: code, name (order number, or a payout's), effect_orders,
-    effect_ledger (minor units, summed over accounts and currencies)."""
 
 
 def planted(*, size: int, broken: int, seed: int = 1, settled: bool = True) -> Injected:
@@ -67,7 +64,7 @@ def planted(*, size: int, broken: int, seed: int = 1, settled: bool = True) -> I
     agreeing = np.delete(names, chosen)
     codes = [code for code in RECIPES if settled or not _beyond(code)]
     scenes = [
-        (code, RECIPES[code].make(Scene(name)))
+        (code, RECIPES[code](Scene(name)))
         for code, name in zip(_in_turn(codes), names[chosen].tolist(), strict=False)
     ]
     frames = {
@@ -85,7 +82,7 @@ def planted(*, size: int, broken: int, seed: int = 1, settled: bool = True) -> I
         instructions=frames["instructions"],
         settlement=frames.get("settlement"),
     )
-    return Injected(sources, Rules.of(RULES, source="planted files"), AS_OF, _key(scenes))
+    return Injected(sources, Rules.of(RULES, source="planted files"), AS_OF)
 
 
 def order_numbers(size: int) -> "np.ndarray[Any, Any]":
@@ -227,25 +224,3 @@ def _with_booked_cash(ledger: pd.DataFrame, *, settlement: pd.DataFrame) -> pd.D
 
 def _joined(*parts: pd.DataFrame) -> pd.DataFrame:
     return pd.concat([*parts], ignore_index=True)
-
-
-def _name_of(code: BreakCode, scene: Scene) -> str:
-    """What a break is called by: its order, the payout's id, or the subscription's."""
-    if code is BreakCode.SUBSCRIPTION_NOT_ENDED:
-        return scene.transaction.translate(_PLAIN)
-    name = f"P-{scene.order_no}"
-    return name.translate(_PLAIN) if RECIPES[code].keyless else scene.order_no
-
-
-def _key(scenes: list[tuple[BreakCode, Scene]]) -> pd.DataFrame:
-    return pd.DataFrame(
-        [
-            {
-                "code": code.value,
-                "name": _name_of(code, scene),
-                "effect_orders": RECIPES[code].orders,
-                "effect_ledger": RECIPES[code].ledger,
-            }
-            for code, scene in scenes
-        ]
-    )

@@ -7,6 +7,7 @@ breaks of these files have one cause.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -41,7 +42,15 @@ FOUND_AS: Mapping[frozenset[str], tuple[BreakCode, int, int]] = {
 """What a payment is whose records stand in these files only, and the signs of its effects."""
 
 
-def zone_shifted(source: str, *, hours: float) -> Injected:
+@dataclass(frozen=True, slots=True)
+class Shifted(Injected):
+    """Such files, and what is wrong with them."""
+
+    key: pd.DataFrame
+    """One row per planted break: code, name (order number), effect_orders, effect_ledger."""
+
+
+def zone_shifted(source: str, *, hours: float) -> Shifted:
     """Three business dates of payments of which one source's clock is off.
 
     Args:
@@ -66,7 +75,7 @@ def zone_shifted(source: str, *, hours: float) -> Injected:
     }
     rules = Rules.of(RULES, source="files of another zone")
     sources = Sources(frames["orders"], frames["gateway"], frames["ledger"], instructions=None)
-    return Injected(sources, rules, AS_OF, pd.DataFrame(key))
+    return Shifted(sources, rules, AS_OF, pd.DataFrame(key))
 
 
 def _answer(order_no: str, *, held: list[str]) -> dict[str, Any]:

@@ -12,6 +12,8 @@ from typing import Any
 
 from aiosmtpd.controller import Controller
 
+from tests.loopback import Answer, answering
+
 
 @dataclass
 class Webhook:
@@ -35,29 +37,17 @@ def webhook() -> Iterator[Webhook]:
     """An HTTP server that keeps what is posted."""
     heard = Webhook()
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            heard.bodies.append(json.loads(body))
-            if heard.silent:
-                heard.silent.wait(30)
-            self.send_response(heard.status)
-            if heard.location:
-                self.send_header("Location", heard.location)
-            self.end_headers()
+    def keep(_: BaseHTTPRequestHandler, body: bytes) -> Answer:
+        heard.bodies.append(json.loads(body))
+        if heard.silent:
+            heard.silent.wait(30)
+        return heard.status, {"Location": heard.location} if heard.location else {}, b""
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        heard.port = server.server_port
-        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-        thread.start()
+    with answering(keep) as url:
+        heard.port = int(url.rpartition(":")[2])
         yield heard
         if heard.silent:
             heard.silent.set()
-        server.shutdown()
-        thread.join()
 
 
 @dataclass

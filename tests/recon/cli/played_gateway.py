@@ -2,13 +2,14 @@
 
 import hashlib
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import parse_qsl
 from xml.sax.saxutils import escape
+
+from tests.loopback import Answer, answering
 
 SIGNED = (
     *("merchant_id", "account_id", "transaction_id", "order_no", "currency", "amount"),
@@ -21,29 +22,14 @@ def played_gateway() -> Iterator[tuple[str, list[dict[str, Any]]]]:
     """Its base URL, and what it was asked."""
     asked: list[dict[str, Any]] = []
 
-    class Played(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"])).decode()
-            fields = json.loads(body) if body.startswith("{") else dict(parse_qsl(body))
-            asked.append({"path": self.path, **fields})
-            reply = ANSWERS[self.path](fields)
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(reply)))
-            self.end_headers()
-            self.wfile.write(reply)
+    def reply(request: BaseHTTPRequestHandler, sent: bytes) -> Answer:
+        body = sent.decode()
+        fields = json.loads(body) if body.startswith("{") else dict(parse_qsl(body))
+        asked.append({"path": request.path, **fields})
+        return 200, {}, ANSWERS[request.path](fields)
 
-        def log_message(self, *_words: Any) -> None:
-            """A test says nothing."""
-
-    server = HTTPServer(("127.0.0.1", 0), Played)
-    thread = threading.Thread(target=server.serve_forever, args=(0.05,))
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}", asked
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with answering(reply) as url:
+        yield url, asked
 
 
 def _authorised(fields: dict[str, Any]) -> bytes:

@@ -1,18 +1,18 @@
 """A merchant's site that receives notifications and answers as it is told."""
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from http.server import BaseHTTPRequestHandler
 from urllib.parse import parse_qsl
+
+from tests.loopback import Answer, answering
 
 
 class MerchantSite:
     """What arrived, and how it is answered."""
 
-    def __init__(self, port: int) -> None:
-        self.url = f"http://127.0.0.1:{port}/told"
+    def __init__(self, url: str) -> None:
+        self.url = url
         self.received: list[dict[str, str]] = []
         self.bodies: list[bytes] = []
         self.statuses: list[int] = []
@@ -27,26 +27,11 @@ class MerchantSite:
 def merchant_site() -> Iterator[MerchantSite]:
     """A site on loopback, for as long as the context lasts."""
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            site.bodies.append(body)
-            site.received.append(dict(parse_qsl(body.decode(), keep_blank_values=True)))
-            self.send_response(site.statuses.pop(0) if site.statuses else 200)
-            self.send_header("Content-Length", "0")
-            self.send_header("Location", site.url)
-            self.end_headers()
+    def reply(_: BaseHTTPRequestHandler, body: bytes) -> Answer:
+        site.bodies.append(body)
+        site.received.append(dict(parse_qsl(body.decode(), keep_blank_values=True)))
+        return site.statuses.pop(0) if site.statuses else 200, {"Location": site.url}, b""
 
-        def log_message(self, *_args: Any) -> None:
-            """Say nothing."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    site = MerchantSite(server.server_address[1])
-    work = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-    work.start()
-    try:
+    with answering(reply) as url:
+        site = MerchantSite(f"{url}/told")
         yield site
-    finally:
-        server.shutdown()
-        server.server_close()
-        work.join(5)

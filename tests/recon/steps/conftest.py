@@ -46,11 +46,6 @@ __all__ = ["killed_at"]
 ON_POSTGRESQL = bool(os.environ.get("STEPS_ON_POSTGRESQL"))
 """Set: the same tests run on a PostgreSQL server, as a login that may only what a night needs."""
 
-collect_ignore = (
-    [] if os.environ.get("SETTLED_NIGHTS") else ["test_settled_nights.py", "test_settled_money.py"]
-)
-"""Nights over all of the sandbox's files: campaign `settled-nights`."""
-
 MERCHANT = "100042"
 ACCOUNT = "100042001"
 BUSINESS_DATE = "2026-11-20"

@@ -9,7 +9,7 @@ import tomllib
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from email.utils import format_datetime
 from pathlib import Path
 from urllib.parse import parse_qs
 
@@ -25,6 +25,7 @@ from recon.steps.admin.gateway_doctor import (
     connection_reported,
     gateway_checks,
 )
+from tests.loopback import answering
 
 ACCOUNT = ("100042", "100042001")
 
@@ -135,42 +136,23 @@ def test_a_gateway_is_known_by_signatures_and_clock_of_its_replies(
     assert re.search(says, check.sentence, re.DOTALL), check
 
 
-@contextmanager
 def played(merchant, *, skew, tamper):
     """A gateway in front of the sandbox with a clock of its own, perhaps with wrong signatures."""
     host, port = merchant.sandbox.base_url.removeprefix("http://").split(":")
 
-    class Front(BaseHTTPRequestHandler):
-        def do_POST(self):
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            behind = http.client.HTTPConnection(host, int(port), timeout=5)
-            behind.request("POST", self.path, body, {"Content-Type": self.headers["Content-Type"]})
-            reply = json.loads(behind.getresponse().read())
-            behind.close()
-            asked = parse_qs(body.decode())["encryption_data"][0]
-            reply["encryption_data"] = "0" * 64 if tamper else asked
-            self.send_response(200)
-            text = json.dumps(reply).encode()
-            self.send_header("Content-Length", str(len(text)))
-            self.end_headers()
-            self.wfile.write(text)
+    def reply(request, body):
+        behind = http.client.HTTPConnection(host, int(port), timeout=5)
+        behind.request(
+            "POST", request.path, body, {"Content-Type": request.headers["Content-Type"]}
+        )
+        reply = json.loads(behind.getresponse().read())
+        behind.close()
+        asked = parse_qs(body.decode())["encryption_data"][0]
+        reply["encryption_data"] = "0" * 64 if tamper else asked
+        request.date_time_string = lambda: format_datetime(datetime.now(UTC) + skew, usegmt=True)
+        return 200, {}, json.dumps(reply).encode()
 
-        def date_time_string(self, timestamp=None):
-            shifted = datetime.now(UTC) + skew
-            return super().date_time_string((timestamp or 0) or shifted.timestamp())
-
-        def log_message(self, *_words):
-            """A test says nothing."""
-
-    server = HTTPServer(("127.0.0.1", 0), Front)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    return answering(reply)
 
 
 def order_of(merchant, currency):
