@@ -8,7 +8,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, fields
 from datetime import date, datetime
-from functools import cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -185,23 +184,8 @@ def table_of_items(items: Iterable[object], *, name: str) -> pa.Table:
 
 def frame_of_table(table: pa.Table) -> pd.DataFrame:
     """Convert a table to a frame with the types that the engine expects."""
-    if not table.num_rows:
-        # Most files of a small run have no rows: their frame is made once and copied.
-        return _no_rows(table.schema, texts=text_type()).copy(deep=False)
-    return _frame(table, texts=text_type())
-
-
-def _frame(table: pa.Table, *, texts: Any) -> pd.DataFrame:
-    columns = {
-        field.name: _array(table.column(field.name), field=field, texts=texts)
-        for field in table.schema
-    }
+    columns = {field.name: _array(table.column(field.name), field=field) for field in table.schema}
     return pd.DataFrame(columns, index=pd.RangeIndex(table.num_rows))
-
-
-@cache
-def _no_rows(schema: pa.Schema, *, texts: Any) -> pd.DataFrame:
-    return _frame(schema.empty_table(), texts=texts)
 
 
 def with_tariffs(lines: pd.DataFrame, *, table: pa.Table | None) -> pd.DataFrame:
@@ -238,11 +222,11 @@ def _column(column: "pd.Series[Any]", *, field: pa.Field) -> pa.ChunkedArray:
     return labels.cast(kind)
 
 
-def _array(column: pa.ChunkedArray, *, field: pa.Field, texts: Any) -> Any:
+def _array(column: pa.ChunkedArray, *, field: pa.Field) -> Any:
     """Convert one column of a table, without the cost of a frame."""
     kind: Any = field.type
     if pa.types.is_dictionary(kind) or pa.types.is_string(kind):
-        return texts.__from_arrow__(column.cast(pa.string()))
+        return text_type().__from_arrow__(column.cast(pa.string()))
     if pa.types.is_timestamp(kind):
         return column.to_pandas().astype(INSTANT).array
     return _NUMBERS.__from_arrow__(column) if field.nullable else column.to_numpy()

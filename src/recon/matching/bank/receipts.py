@@ -5,7 +5,7 @@ separate token. Of all other entries only the amount is used, for the balance.
 """
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,8 +19,7 @@ from recon.matching.frames.bank_sources import (
     DETAILS,
     BankSource,
     BankStatement,
-    Contents,
-    no_entries,
+    content_digest,
 )
 from recon.matching.frames.grouping import Bools
 
@@ -247,7 +246,6 @@ def _instructed(cells: Mapping[Any, Any]) -> tuple[str, int] | None:
 
 Listed = Collection[tuple[str, int]]
 """Reference and amount of entries whose payments a notification lists, where one is ours."""
-ROWS_AT_ONCE = 65_536
 _OF_OTHERS = ("end_to_end_id", "reference", "counterparty", "text")
 
 
@@ -262,43 +260,12 @@ def stored_of(
         listed: from notifications read before.
         rules: the known counterparties at each bank.
     """
-    return stored_of_chunks(
-        source, parts=lambda: iter([source.entries]), batches=batches, listed=listed, rules=rules
-    )
-
-
-def stored_of_chunks(
-    source: BankSource,
-    *,
-    parts: Callable[[], Iterator[pd.DataFrame]],
-    batches: Iterable[str],
-    listed: Listed,
-    rules: Rules,
-) -> BankSource:
-    """Do as `stored_of`, for entries that are never in memory together.
-
-    Args:
-        source: the statements; its entries are not used.
-        parts: called twice, each time iterates BANK_ENTRY_COLUMNS from the first row; an entry and
-            its payments are in one part.
-        batches: every known batch id of ours.
-        listed: from notifications read before.
-        rules: the known counterparties at each bank.
-    """
-    statements = source.statements
+    statements, entries = source.statements, source.entries
     scope = _Scope.of(statements, batches=batches, rules=rules)
-    known, contents, masks = {*listed}, Contents(), []
-    for entries in parts():
-        mine = scope.marks(entries)
-        known |= _listed_in(entries, mine=mine, details=scope.details)
-        contents.add(entries)
-        masks.append(mine)
-    entry_frames = [
-        _whole(entries, mine=mine | _is_listed(entries, listed=known))
-        for entries, mine in zip(parts(), masks, strict=True)
-        if known or mine.any()
-    ]
-    rows = pd.concat([no_entries(), *entry_frames], ignore_index=True)
+    mine = scope.marks(entries)
+    known = {*listed, *_listed_in(entries, mine=mine, details=scope.details)}
+    rows = _whole(entries, mine=mine | _is_listed(entries, listed=known))
+    of_statements = dict(iter(entries.groupby("statement")))
     booked = rows[rows["part"].eq(0) & rows["status"].eq(BOOKED)]
     sums = booked.groupby("statement")["amount"].sum().to_dict()
     return replace(
@@ -309,7 +276,8 @@ def stored_of_chunks(
                 statement,
                 others=statement.booked - int(sums.get(number, 0)),
                 # One passed on or stored before already has the digest of all its entries.
-                content=statement.content or contents.digest(number),
+                content=statement.content
+                or content_digest(of_statements.get(number, entries.iloc[:0])),
             )
             for number, statement in enumerate(statements)
         ),
@@ -387,31 +355,20 @@ class _Scope:
     def marks(self, entries: pd.DataFrame) -> Bools:
         """Mark the rows that are ours."""
         names = ("statement", *_OF_OTHERS)
-        ours = (
-            any(self.read(dict(zip(names, cells, strict=True))))
-            for part in _in_parts(entries)
-            for cells in zip(*(part[name].tolist() for name in names), strict=True)
-        )
+        rows = zip(*(entries[name].tolist() for name in names), strict=True)
+        ours = (any(self.read(dict(zip(names, cells, strict=True)))) for cells in rows)
         return np.fromiter(ours, np.bool_, len(entries))
 
 
-def _in_parts(entries: pd.DataFrame) -> Iterator[pd.DataFrame]:
-    """Yield pieces with as many rows as may be Python objects at once."""
-    for start in range(0, len(entries), ROWS_AT_ONCE):
-        yield entries.iloc[start : start + ROWS_AT_ONCE]
-
-
 def _is_listed(entries: pd.DataFrame, *, listed: Listed) -> Bools:
-    found = np.zeros(len(entries), dtype=np.bool_)
     if not listed:
-        return found
-    names = ("entry_no", "reference", "amount")
-    at = 0
-    for part in _in_parts(entries):
-        for entry_no, reference, amount in zip(
-            *(part[name].tolist() for name in names), strict=True
-        ):
-            row = {"entry_no": entry_no, "reference": reference}
-            found[at] = any((token, int(amount)) in listed for token in references_of(row))
-            at += 1
-    return found
+        return np.zeros(len(entries), dtype=np.bool_)
+    rows = zip(*(entries[n].tolist() for n in ("entry_no", "reference", "amount")), strict=True)
+    marks = (
+        any(
+            (token, amount) in listed
+            for token in references_of({"entry_no": number, "reference": reference})
+        )
+        for number, reference, amount in rows
+    )
+    return np.fromiter(marks, np.bool_, len(entries))

@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from recon.matching.breaks.result import MOVEMENT_COLUMNS, Reconciliation
+from recon.matching.breaks.result import Reconciliation
 from recon.matching.codes import CODES
-from recon.matching.frames.arrays import Arrays, among, frame_of_cells
+from recon.matching.frames.arrays import Arrays, among, columns_of
 from recon.matching.frames.digest import id_of
 from recon.matching.frames.grouping import Bools, Rows
-from recon.matching.frames.sources import Previous
+from recon.matching.frames.sources import Previous, frame_of
 from recon.model.terms import Flag, SetState
 
 NEW, REOPENED, RETURNED = "new", "reopened", "returned"
@@ -99,8 +99,7 @@ def movements(
     pointed = [{**row, "reopens": reopens.get(row["break_id"], "")} for row in rows]
     by = ("merchant_id", "account_id", "movement", "order_no", "break_id")
     pointed.sort(key=lambda row: tuple(row[name] for name in by))
-    numbers = {"exposure_before", "exposure"}
-    return frame_of_cells(pointed, names=MOVEMENT_COLUMNS, numbers=numbers)
+    return frame_of(pointed, columns=columns_of("movements"))
 
 
 def _closing(was: Mapping[str, Any], *, disposition: Disposition | None) -> str:

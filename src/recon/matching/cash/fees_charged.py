@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 
 from recon.config.fee_contract import FACTS, ContractLine, FeeContract
-from recon.matching.frames.arrays import frame_of_cells, texts
+from recon.matching.frames.arrays import texts
 from recon.matching.frames.grouping import Ints, Rows
-from recon.matching.frames.sources import Sources
+from recon.matching.frames.sources import Sources, frame_of
 from recon.matching.sides.agreed_fees import (
     CREDIT,
     NOT_COVERED,
@@ -85,7 +85,7 @@ def charged_by_pieces(
         _OUTSIDE, key=lambda cells: cells.where(cells.ne(GIVEN_BACK), _LAST), ignore_index=True
     )
     return ChargedFees(
-        frame_of_cells(by_line, names=BY_LINE_COLUMNS, numbers={*_SUMMED}),
+        frame_of(by_line, columns=_kinds(BY_LINE_COLUMNS)),
         uncovered[[*OUTSIDE_COLUMNS]].astype(dict.fromkeys(_OUTSIDE, "str")),
         _differing(differing, given=given_back),
         tuple(sorted(totals.items())),
@@ -182,8 +182,14 @@ def _months(
             account = month.pop("merchant_id"), month.pop("account_id")
             changed = otherwise[month["name"], *account, month["month"]]
             rows.append({**month, "account": "/".join(account), "otherwise": changed})
-    numbers = {"lines", "base", "late_lines", "late_base", "otherwise"}
-    return frame_of_cells(rows, names=MONTHS_COLUMNS, numbers=numbers)
+    return frame_of(rows, columns=_kinds(MONTHS_COLUMNS))
+
+
+_NUMBERS = (*_SUMMED, "late_lines", "late_base", "otherwise")
+
+
+def _kinds(names: Iterable[str]) -> dict[str, str]:
+    return {name: "int64" if name in _NUMBERS else "str" for name in names}
 
 
 def _priced_otherwise(

@@ -38,9 +38,9 @@ from recon.matching.cash.ledger_groups import (
 from recon.matching.classifying.grace import due, is_ahead
 from recon.matching.classifying.sentences import Clause, amount_of
 from recon.matching.classifying.table import Unverified
-from recon.matching.frames.arrays import Arrays, Column, filled, frame_of_cells, stacked
+from recon.matching.frames.arrays import Arrays, Column, columns_of, filled, stacked
 from recon.matching.frames.grouping import NO_INSTANT, Bools, Ints, latest, present, total
-from recon.matching.frames.sources import Basis, Sources
+from recon.matching.frames.sources import Basis, Sources, frame_of
 from recon.matching.frames.total_rows import ACCOUNT_KEY, AccountKey, added, sums
 from recon.matching.frames.versions import NEW
 from recon.matching.sides.ledger_side import GROUPED, booked_forward, entry_versions, is_base_type
@@ -417,7 +417,7 @@ def listed_frame(rows: Iterable[Listed]) -> pd.DataFrame:
     """Return what the gateway holds as a table of the result."""
     cells = sorted(tuple(getattr(row, name) for name in HELD_COLUMNS) for row in rows)
     listed = [dict(zip(HELD_COLUMNS, row, strict=True)) for row in cells]
-    return frame_of_cells(listed, names=HELD_COLUMNS, numbers={"amount"})
+    return frame_of(listed, columns=columns_of("held"))
 
 
 _HELD_BACK = frozenset({OPENING, ITEM})

@@ -14,11 +14,11 @@ import numpy as np
 import pandas as pd
 
 from recon.config.rules import JournalAccounts, Rules
-from recon.matching.breaks.result import EFFECT_COLUMNS, JOURNAL_COLUMNS
+from recon.matching.breaks.result import EFFECT_COLUMNS
 from recon.matching.breaks.result_rows import NO_AMOUNT
 from recon.matching.codes import CODES
-from recon.matching.frames.arrays import Arrays, frame_of_cells, records
-from recon.matching.frames.sources import Exported, Sources
+from recon.matching.frames.arrays import Arrays, columns_of, records
+from recon.matching.frames.sources import MINOR_UNITS, Exported, Sources, frame_of
 from recon.matching.sets.joined_sets import Joined
 from recon.model.terms import BreakCode, EntryType, SetState
 
@@ -134,7 +134,8 @@ def propose(
             )
         ]
     )
-    return frame_of_cells(rows, names=JOURNAL_COLUMNS, numbers={"debit", "credit"})
+    kinds = {**columns_of("journals"), "debit": MINOR_UNITS, "credit": MINOR_UNITS}
+    return frame_of(rows, columns=kinds)
 
 
 def not_in_ledger(effects: pd.DataFrame, *, exported: Sequence[Exported]) -> list[Exported]:

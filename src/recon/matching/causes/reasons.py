@@ -18,7 +18,6 @@ from recon.matching.classifying.outcomes import Outcomes
 from recon.matching.classifying.sentences import (
     NOTHING,
     Clause,
-    Sentence,
     Sentences,
     amount_of,
     as_text,
@@ -39,7 +38,7 @@ from recon.matching.sides.orders_side import ORDER_STATES
 from recon.model.terms import BreakCode, GatewayState, InstructionState
 
 RowFacts = SimpleNamespace
-"""One break: FACTS and NETS in minor units of its currency, and `rows`, where a code needs them."""
+"""One break: FACTS and NETS in minor units of its currency, and its `rows`."""
 
 
 class SetRows(NamedTuple):
@@ -64,7 +63,6 @@ class SetRows(NamedTuple):
     other_sides: str = ""
 
 
-NO_ROWS = SetRows()
 _AMOUNTS = ("amount", "net", "captured", "refunded", "authorised")
 ROW_FACTS: Mapping[str, type] = {
     **dict.fromkeys(("transaction_id", "state", "kind", "code", "account_id", "name"), str),
@@ -77,22 +75,18 @@ reported with conflicting content; `in_other_account`: a rival of another accoun
 
 
 def rows_of_sets(
-    codes: Iterable[BreakCode], *, numbers: Rows, joined: Joined, sources: Sources, primary: Rows
+    codes: Sequence[BreakCode], *, numbers: Rows, joined: Joined, sources: Sources, primary: Rows
 ) -> Mapping[int, SetRows]:
-    """Collect the rows of the sets whose primary code needs them for its sentence.
+    """Collect the rows of the sets of breaks.
 
     Args:
-        codes: the primary code of each break; sets with several currencies always get their rows.
+        codes: the primary code of each break.
         numbers: its set.
         joined: the sets.
         sources: the rows that the sets were made of.
         primary: for each set the one whose break explains it, else negative.
     """
-    several = joined.sets["currencies"][numbers] > 1
-    pairs = zip(codes, numbers.tolist(), several.tolist(), strict=True)
-    named = {int(n): code for code, n, mixed in pairs if mixed or code in NAMES_ROWS}
-    if not named:
-        return {}
+    named = dict(zip(numbers.tolist(), codes, strict=True))
     orders, gateway, entries, payouts = (
         items.take(np.isin(items["set"], [*named]))
         for items in (
@@ -214,36 +208,28 @@ def _fitting(
     for number in sorted(away):
         order = sets["merchant_id"][number], sets["order_no"][number]
         yield number, alike[order] - {number}, ""
-    account_keys: dict[tuple[str, ...], set[int]] = {}
-    names: dict[int, list[tuple[str, ...]]] = {}
-    for number, *key in _ids_of_sets(joined, sources=sources, wanted=wanted - away):
-        account_keys.setdefault((*key,), set()).add(number)
-        names.setdefault(number, []).append((*key,))
-    for number in sorted(wanted - away):
-        for name in sorted(names.get(number, []), reverse=True):
-            if others := account_keys[name] - {number}:
-                yield number, others, " ".join(name[-2:])
-                break
+    if not wanted - away:
+        return
+    ids = pd.concat(_ids_of_sets(joined, sources=sources), ignore_index=True)
+    ids = ids[ids["set"].ge(0) & ids["id"].ne("")].drop_duplicates()
+    by = [*ids.columns.drop("set")]
+    pairs = ids[ids["set"].isin(wanted - away)].merge(ids, on=by, suffixes=("", "_other"))
+    pairs = pairs[pairs["set"].ne(pairs["set_other"])]
+    for own, rows in pairs.groupby("set"):
+        name = max(rows[by].itertuples(index=False, name=None))
+        fitting = rows.set_index(by)["set_other"].loc[[name]]
+        yield int(str(own)), {*fitting.tolist()}, " ".join(name[-2:])
 
 
-def _ids_of_sets(
-    joined: Joined, *, sources: Sources, wanted: set[int]
-) -> Iterator[tuple[int, str, str, str, str]]:
-    """Yield set, merchant, account, `transaction` or `reference`, and id of rows with one."""
+def _ids_of_sets(joined: Joined, *, sources: Sources) -> Iterator[pd.DataFrame]:
+    """Yield set, merchant_id, account_id, `transaction` or `reference`, and id of all rows."""
     for name, labels in _NAMED_IDS.items():
         frame: pd.DataFrame | None = getattr(sources, name)
-        if frame is None or not wanted:
-            continue
-        number = joined.keys.of[name]
-        for label in labels:
-            ids = frame[_ID_COLUMNS[label]]
-            asked = ids[np.isin(number, [*wanted])]
-            mine = (number >= 0) & ids.ne("").to_numpy() & ids.isin(asked).to_numpy()
-            cells = (frame.loc[mine, each].tolist() for each in ("merchant_id", "account_id"))
-            for own, merchant, account, text in zip(
-                number[mine].tolist(), *cells, ids[mine].tolist(), strict=True
-            ):
-                yield own, merchant, account, label, text
+        if frame is not None:
+            for label in labels:
+                of_account = frame[["merchant_id", "account_id"]]
+                ids = frame[_ID_COLUMNS[label]]
+                yield of_account.assign(set=joined.keys.of[name], label=label, id=ids)
 
 
 _ID_COLUMNS = {"transaction": "transaction_id", "reference": "reference_no"}
@@ -297,7 +283,7 @@ def facts_of(
     sets, numbers = joined.sets.take(frame["set"].to_numpy()), frame["set"].tolist()
     left = uncaptured[frame["set"].to_numpy()]
     shown = (rules.shows(state) for state in _REFUND_STATES)
-    own = [rows.get(number, NO_ROWS) for number in numbers]
+    own = [rows[number] for number in numbers]
     ids = [[payment.transaction_id for payment in each.payments] for each in own]
     of_sets = {name: sets[name] for name in (*_SUMS, *_MARKS, "settled_currency")}
     back = sets["settled_refunded"] + sets["settled_charged"]
@@ -331,21 +317,20 @@ def facts_of(
 def _paid_under(joined: Joined, *, numbers: list[int]) -> list[str]:
     """Return the order under which the gateway has the payment that each set's rows name."""
     sets = joined.sets
-    unpaid = {number for number in numbers if sets["gateway_state"][number] == NUMBER["none"]}
-    if not unpaid:
-        return [""] * len(numbers)
-    named: dict[tuple[int, str], set[int]] = {}
-    for side in (joined.orders.items, joined.ledger.items):
-        rows = side.take(np.isin(side["set"], [*unpaid]) & (side["transaction_id"] != ""))
-        for number, payment in rows.rows("set", "transaction_id"):
-            named.setdefault((int(sets["account"][number]), payment), set()).add(int(number))
-    paid = joined.gateway.items
-    paid = paid.take(among(paid["transaction_id"], {payment for _, payment in named}))
-    orders: dict[int, set[str]] = {}
-    for account_key, payment in paid.rows("set", "transaction_id"):
-        for number in named.get((int(sets["account"][account_key]), payment), ()):
-            orders.setdefault(number, set()).add(sets["key"][account_key])
-    return [min(orders.get(number, {""})) for number in numbers]
+    unpaid = [number for number in numbers if sets["gateway_state"][number] == NUMBER["none"]]
+    named, paid = (
+        pd.concat(
+            pd.DataFrame({name: items[name] for name in ("set", "transaction_id")})
+            for items in sides
+        )
+        for sides in ((joined.orders.items, joined.ledger.items), (joined.gateway.items,))
+    )
+    named = named[named["set"].isin(unpaid) & named["transaction_id"].ne("")]
+    paid = paid[paid["transaction_id"].isin(named["transaction_id"])]
+    paid = paid.assign(key=sets["key"][paid["set"]], account=sets["account"][paid["set"]])
+    named = named.assign(account=sets["account"][named["set"]])
+    found = named.merge(paid, on=["account", "transaction_id"]).groupby("set_x")["key"].min()
+    return [found.get(number, "") for number in numbers]
 
 
 def _stated(joined: Joined) -> Ints:
@@ -543,20 +528,6 @@ _SHARED = {
     for name, templates in _SHARED_TEMPLATES.items()
 }
 SENTENCES = Sentences("sets", facts=FACTS, clauses=_CLAUSES)
-_OF_ROWS_ALONE = {*CLAUSES, *TABLE.each, *_OF_ROWS} - {"each_payment", "each_kind"}
-"""Clauses that need single rows; the two excluded ones are used only for sets of several
-currencies, whose rows are always collected."""
-
-
-def _needs_rows(sentences: Iterable[Sentence]) -> bool:
-    names = {name.lower() for sentence in sentences for name in sentence.named}
-    return not names.isdisjoint(_OF_ROWS_ALONE) or any(
-        _needs_rows(_SHARED[name]) for name in names if name in _SHARED
-    )
-
-
-NAMES_ROWS = frozenset(code for code, every in SENTENCES.of_codes.items() if _needs_rows(every))
-"""Codes with a sentence that needs single rows; all others need only sums."""
 
 
 def with_reasons(

@@ -4,7 +4,7 @@ Numbers are numpy arrays, texts are arrays of `str`. A run of three orders reads
 columns, and reading one from a frame takes a hundred times longer than from an array.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -127,17 +127,6 @@ def records(frame: pd.DataFrame, *, rows: Any, names: Iterable[str]) -> Iterator
     columns = (frame[name].array.take(rows).tolist() for name in named)
     for cells in zip(*columns, strict=True):
         yield dict(zip(named, cells, strict=True))
-
-
-def frame_of_cells(
-    rows: Sequence[Mapping[str, Any]], *, names: Iterable[str], numbers: Collection[str]
-) -> pd.DataFrame:
-    """Build a text frame from a few rows; the columns named in `numbers` hold 64-bit integers."""
-    columns = {}
-    for name in names:
-        cells = [row[name] for row in rows]
-        columns[name] = np.array(cells, np.int64) if name in numbers else text_array(cells)
-    return pd.DataFrame(columns, index=pd.RangeIndex(len(rows)))
 
 
 def among(column: Column, labels: "frozenset[str] | set[str]") -> Bools:

@@ -5,15 +5,12 @@ Amounts are signed from the merchant's account: receipts are positive.
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import pandas as pd
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from recon.matching.frames.arrays import columns_of
 
-_LINES_AT_ONCE = 65_536
 BOOKED, PENDING = "booked", "pending"
 STATEMENT, REPORT, DETAILS = "statement", "report", "details"
 """Kinds of document: proven by its balances; of an unfinished day; details of entries."""
@@ -127,44 +124,7 @@ def no_entries() -> pd.DataFrame:
 
 def content_digest(entries: pd.DataFrame) -> str:
     """Return a digest of one statement's booked entries that ignores their format and order."""
-    contents = Contents()
-    contents.add(entries.assign(statement=0))
-    return contents.digest(0)
-
-
-@dataclass(slots=True)
-class Contents:
-    """Collects the days and amounts of booked entries per statement, compactly, to digest them."""
-
-    _pieces: dict[int, list[pa.Table]] = field(default_factory=dict)
-
-    def add(self, entries: pd.DataFrame) -> None:
-        """Add rows of BANK_ENTRY_COLUMNS, of any statements."""
-        counted = entries[entries["part"].eq(0) & entries["status"].eq(BOOKED)]
-        for number in counted["statement"].unique().tolist():
-            own = counted[counted["statement"].eq(number)]
-            days = [pa.array(own[name].array, pa.string()).dictionary_encode() for name in _DAYS]
-            columns = [*days, pa.array(own["amount"].to_numpy())]
-            piece = pa.Table.from_arrays(columns, names=[*_DAYS, "amount"])
-            self._pieces.setdefault(number, []).append(piece)
-
-    def digest(self, statement: int, /) -> str:
-        """Return the digest of one statement: its entries as lines of text, sorted."""
-        pieces = self._pieces.get(statement)
-        return _digest_of(pa.concat_tables(pieces) if pieces else None)
-
-
-_DAYS = ("booked_on", "value_on")
-
-
-def _digest_of(rows: pa.Table | None) -> str:
-    if rows is None:
-        return hashlib.sha256().hexdigest()
-    days = [rows[name].cast(pa.string()) for name in _DAYS]
-    lines = pc.binary_join_element_wise(*days, rows["amount"].cast(pa.string()), " ")
-    ordered = lines.take(pc.sort_indices(lines))
-    digest = hashlib.sha256()
-    for start in range(0, len(ordered), _LINES_AT_ONCE):
-        several = ordered[start : start + _LINES_AT_ONCE].to_pylist()
-        digest.update((("\n" if start else "") + "\n".join(several)).encode())
-    return digest.hexdigest()
+    counted = entries[entries["part"].eq(0) & entries["status"].eq(BOOKED)]
+    cells = (counted[name].tolist() for name in ("booked_on", "value_on", "amount"))
+    lines = sorted(" ".join(map(str, row)) for row in zip(*cells, strict=True))
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()

@@ -9,7 +9,6 @@ datetime64[us, UTC] with NaT for "not given".
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
-from functools import cache
 from typing import Any
 
 import pandas as pd
@@ -222,17 +221,9 @@ class Basis:
 def frame_of(rows: Iterable[Mapping[str, object]], *, columns: Mapping[str, str]) -> pd.DataFrame:
     """Build a typed frame of exactly these columns from row mappings; missing cells are blank."""
     records = list(rows)
-    if not records:
-        return _no_rows(tuple(columns.items())).copy()
     return pd.DataFrame(
         {name: _column([row.get(name) for row in records], kind) for name, kind in columns.items()}
     )
-
-
-@cache
-def _no_rows(columns: tuple[tuple[str, str], ...]) -> pd.DataFrame:
-    """Return a cached empty frame: a run has many of them, and each column is slow to make."""
-    return pd.DataFrame({name: _column([], kind) for name, kind in columns})
 
 
 def _column(values: list[Any], kind: Any) -> ExtensionArray:

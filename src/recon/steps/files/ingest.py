@@ -35,8 +35,8 @@ from recon.files.reader import (
     settlement_file,
 )
 from recon.instructions.sealing import Seal
-from recon.matching.bank.receipts import lists_of_ours, stored_of_chunks
-from recon.matching.frames.bank_sources import DETAILS, BankSource, no_entries
+from recon.matching.bank.receipts import lists_of_ours, stored_of
+from recon.matching.frames.bank_sources import DETAILS
 from recon.model.business_date import BusinessCalendar
 from recon.model.errors import SourceMissingError, SourceUnreadableError
 from recon.model.nights import Account, StepSummary
@@ -513,9 +513,8 @@ class BankInbox(DeclaredInbox[str | None]):
                 lists = [at for at, form in enumerate(forms) if form == DETAILS]
                 of_lists = known.entries["statement"].isin(lists)
                 known = replace(known, entries=known.entries[of_lists])
-            stored = stored_of_chunks(
-                BankSource(no_entries(), facts.statements, notes=facts.notes),
-                parts=read.parts,
+            stored = stored_of(
+                read.source,
                 batches=batches,
                 listed=lists_of_ours(known) if known else (),
                 rules=environment.settings.rules,

@@ -120,6 +120,3 @@ def test_what_entries_say_is_one_digest_in_any_order(size):
     entries = frame_of(rows, columns=BANK_ENTRY_COLUMNS)
     expected = hashlib.sha256("\n".join(lines).encode()).hexdigest()
     assert content_digest(entries) == expected
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("recon.matching.frames.bank_sources._LINES_AT_ONCE", 7)
-        assert content_digest(entries) == expected
