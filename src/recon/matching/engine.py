@@ -17,6 +17,7 @@ from recon.matching.breaks.result_rows import (
     breaks_of,
     classified_rows,
     effects_of,
+    first_identities,
     frames_of,
     identities,
     not_compared_rows,
@@ -41,7 +42,7 @@ from recon.matching.classifying.outcomes import (
     classify_sets,
     with_linked_sets,
 )
-from recon.matching.frames.arrays import Arrays, in_order
+from recon.matching.frames.arrays import Arrays, Column, in_order
 from recon.matching.frames.sources import LEDGER_COLUMNS, Basis, Sources, frame_of
 from recon.matching.sets.joined_sets import Joined, join_sides
 from recon.matching.sides.agreed_fees import with_fees_priced
@@ -75,6 +76,8 @@ class Classified:
     joined: Joined
     outcomes: Outcomes
     rows: Arrays
+    first_ids: Column
+    """See `first_identities`."""
     reopens: Mapping[str, str]
     frames: Frames
     broken: Broken
@@ -114,8 +117,12 @@ def classify(
     instructed = sources.instructions is not None
     rows = classified_rows(joined, outcomes=outcomes, instructed=instructed, basis=basis)
     broken_sets = outcomes.states() == SetState.BREAK.value
+    first_ids = first_identities(joined.sets)
     ids, reopens = sequenced(
-        identities(joined.sets), sets=joined.sets, broken=broken_sets, previous=previous
+        identities(joined.sets, first=first_ids),
+        sets=joined.sets,
+        broken=broken_sets,
+        previous=previous,
     )
     rows.columns["identity"] = ids[rows["set"]]
     breaks = breaks_of(rows, joined=joined, outcomes=outcomes, basis=basis)
@@ -161,7 +168,9 @@ def classify(
         basis=basis,
     )
     reopens = {**broken.reopens, **{own: last for leg in legs for own, last in leg.reopens.items()}}
-    return Classified(joined, outcomes, rows, reopens, frames, broken, bank, cash, bookings)
+    return Classified(
+        joined, outcomes, rows, first_ids, reopens, frames, broken, bank, cash, bookings
+    )
 
 
 def _together(buckets: Sequence[Broken]) -> Broken:

@@ -24,6 +24,7 @@ from recon.matching.cash.ledger_groups import (
     LedgerGroups,
     closed_groups,
     entries_of,
+    local_days,
     midnights,
     numbered,
     paired,
@@ -292,9 +293,7 @@ def _named(
 
 def _days(entries: Arrays, *, rules: Rules) -> Column:
     """Return the booking days in the calendar's zone."""
-    at = pd.DatetimeIndex(entries["at"].view("datetime64[us]"), tz="UTC")
-    zoned = at.tz_convert(rules.business_calendar.zone)
-    return zoned.strftime("%Y-%m-%d").to_numpy(dtype=object)
+    return local_days(entries["at"], zone=rules.business_calendar.zone)
 
 
 def _banks(entries: Arrays, *, rules: Rules) -> Column:

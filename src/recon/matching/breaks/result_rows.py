@@ -209,9 +209,12 @@ def _other_currencies(joined: Joined, *, rows: Arrays) -> Arrays:
     return extra.assign(**_amounts(sums, presence=presence, covered=joined.covered))
 
 
-def identities(sets: Arrays) -> Column:
-    """Return the id of each set: digest of merchant, account, key and sequence, never of a code."""
-    ids = first_identities(sets)
+def identities(sets: Arrays, *, first: Column) -> Column:
+    """Return the id of each set: digest of merchant, account, key and sequence, never of a code.
+
+    `first`: see `first_identities`.
+    """
+    ids = first.copy()
     if sets["kind"].any():
         times: dict[tuple[int, str], int] = {}
         # Only a set of another kind can have the key of an earlier set.

@@ -9,7 +9,7 @@ while recent lines or entries (still in their grace) may explain the difference.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, tzinfo
+from datetime import date
 from functools import partial
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -107,7 +107,7 @@ def numbered(
     `more`: names of groups that may have no row.
     """
     sides = [settled, entries, *([] if more is None else [more])]
-    numbers, keys = keyed(pd.DataFrame(stacked(sides, names=GROUP).columns), by=GROUP)
+    numbers, keys = keyed(stacked(sides, names=GROUP).frame(*GROUP), by=GROUP)
     settled = settled.assign(group=numbers[: len(settled)])
     entries = entries.assign(group=numbers[len(settled) : len(settled) + len(entries)])
     size = len(keys)
@@ -218,13 +218,12 @@ def _names_of_fees(
         named = _named_batches(ledger, rows=rows, places=places, batches=batches)
         return np.where(named != "", named, UNASSIGNED)
     # Booking days are days of the business calendar.
-    entries = ledger[["booked_at", "reference_no"]].iloc[rows]
-    at = pd.DatetimeIndex(entries["booked_at"]).tz_convert(rules.business_calendar.zone)
     form = "%Y-%m" if per == "month" else "%Y-%m-%d"
-    days = at.strftime(form).to_numpy(dtype=object)
-    pattern = _MONTH if per == "month" else r"\d{4}-\d{2}-\d{2}"
-    stated = entries["reference_no"].str.fullmatch(pattern).to_numpy(dtype=np.bool_)
-    return np.where(stated, texts(entries["reference_no"]), days)
+    at = instants_of(ledger["booked_at"])[rows]
+    stated = ledger["reference_no"].iloc[rows]
+    is_stated = stated.str.fullmatch(_MONTH if per == "month" else r"\d{4}-\d{2}-\d{2}")
+    zone = rules.business_calendar.zone
+    return np.where(is_stated, texts(stated), local_days(at, zone=zone, form=form))
 
 
 def _named_batches(
@@ -247,49 +246,32 @@ def paired(settled: Arrays, entries: Arrays, *, kind: str) -> tuple[Arrays, Arra
     Of equal amounts the oldest group is matched to the oldest entry. Where entries are left, all
     groups left in their account and currency join them in one group.
     """
-    unkeyed = (entries["kind"] == kind) & (entries["name"] == "")
-    if not unkeyed.any():
+    lines, booked = (
+        side.frame(*side.columns).loc[side["kind"] == kind] for side in (settled, entries)
+    )
+    free, place = booked[booked["name"].eq("")], [*ACCOUNT_KEY]
+    if free.empty:
         return settled, entries
-    waiting = _unbooked(settled, entries, kind=kind)
+    groups = lines.groupby([*place, "name"], as_index=False).agg({"day": "max", "amount": "sum"})
+    known = groups.merge(booked[[*place, "name"]].drop_duplicates(), how="left", indicator="booked")
+    waiting = groups[known["booked"].eq("left_only") & groups["amount"].ne(0)]
+    waiting = waiting.sort_values(["day", *place, "name"])
+    free = free.sort_values(["at", "entry_id"], kind="stable").rename_axis("at_row").reset_index()
+    by = [*place, "amount"]
+    sides = [each.assign(nth=each.groupby(by).cumcount()) for each in (free, waiting)]
+    pairs = sides[0].merge(
+        sides[1], how="outer", on=[*by, "nth"], suffixes=("", "_due"), indicator="side"
+    )
+    both, over, left = (
+        pairs[pairs["side"].eq(side)] for side in ("both", "left_only", "right_only")
+    )
     names = entries["name"].copy()
-    by = [entries[name][unkeyed] for name in (*ACCOUNT_KEY, "amount", "at", "entry_id")]
-    rows = np.flatnonzero(unkeyed).tolist()
-    over: set[tuple[str, ...]] = set()
-    for (*account_key, amount, _, _), row in sorted(
-        zip(zip(*(column.tolist() for column in by), strict=True), rows, strict=True)
-    ):
-        same = waiting.get((*account_key,), {}).get(amount)
-        if same:
-            names[row] = same.pop(0)
-        else:
-            over.add((*account_key,))
-    left = {
-        (*account_key, name)
-        for account_key in over
-        for several in waiting.get(account_key, {}).values()
-        for name in several
-    }
-    columns = [settled[name].tolist() for name in (*ACCOUNT_KEY, "name")]
-    joins = np.array([key in left for key in zip(*columns, strict=True)], dtype=np.bool_)
+    names[both["at_row"].astype(np.intp)] = both["name_due"]
+    joining = left.merge(over[place].drop_duplicates(), on=place)[[*place, "name_due"]]
+    joined = {*joining.itertuples(index=False, name=None)}
+    joins = np.array([key in joined for key in settled.rows(*place, "name")], dtype=np.bool_)
     joins &= settled["kind"] == kind
     return settled.assign(name=np.where(joins, "", settled["name"])), entries.assign(name=names)
-
-
-def _unbooked(
-    settled: Arrays, entries: Arrays, *, kind: str
-) -> dict[tuple[str, ...], dict[int, list[str]]]:
-    """Return account key -> amount -> names of groups that no entry names, the oldest first."""
-    named = {*entries.take(entries["kind"] == kind).rows(*ACCOUNT_KEY, "name")}
-    sums: dict[tuple[str, ...], tuple[str, int]] = {}
-    own = settled.take(settled["kind"] == kind)
-    for *key, day, amount in own.rows(*ACCOUNT_KEY, "name", "day", "amount"):
-        before = sums.get((*key,), ("", 0))
-        sums[*key,] = max(day, before[0]), before[1] + amount
-    waiting: dict[tuple[str, ...], dict[int, list[str]]] = {}
-    for group, (_, amount) in sorted(sums.items(), key=lambda item: (item[1][0], item[0])):
-        if group not in named and amount:
-            waiting.setdefault(group[:3], {}).setdefault(amount, []).append(group[3])
-    return waiting
 
 
 def closed_groups(
@@ -323,27 +305,26 @@ def closed_groups(
 
 def uneven_since(ledger_groups: LedgerGroups, *, rows: Bools, zone: ZoneInfo) -> Column:
     """Return the first day of each marked group's current difference, "" for all others."""
-    settled, booked = (
-        side.take(rows[side["group"]]).rows("group", name, "amount")
-        for side, name in ((ledger_groups.settled, "day"), (ledger_groups.booked, "at"))
+    settled, booked = ledger_groups.settled, ledger_groups.booked
+    moves = pd.DataFrame(
+        {
+            "group": np.concatenate([settled["group"], booked["group"]]),
+            "day": np.concatenate([settled["day"], local_days(booked["at"], zone=zone)]),
+            "amount": np.concatenate([settled["amount"], -booked["amount"]]),
+        }
     )
-    moves: dict[int, dict[str, int]] = {}
-    for group, day, amount in (
-        *settled,
-        *(
-            (group, datetime.fromtimestamp(at / 1_000_000, tz=zone).date().isoformat(), -amount)
-            for group, at, amount in booked
-        ),
-    ):
-        days = moves.setdefault(group, {})
-        days[day] = days.get(day, 0) + amount
+    sums = moves[rows[moves["group"]]].groupby(["group", "day"])["amount"].sum()
+    before = sums.groupby("group").cumsum() - sums
+    starts = before[before.eq(0)].reset_index().groupby("group")["day"].last()
     since = filled("", size=len(rows))
-    for group, days in moves.items():
-        left = 0
-        for day, amount in sorted(days.items()):
-            since[group] = day if left == 0 else since[group]
-            left += amount
+    since[starts.index] = starts
     return since
+
+
+def local_days(at: Ints, *, zone: ZoneInfo, form: str = "%Y-%m-%d") -> Column:
+    """Return the days of instants in a zone, as text."""
+    instants = pd.DatetimeIndex(at.view("datetime64[us]"), tz="UTC")
+    return instants.tz_convert(zone).strftime(form).to_numpy(dtype=object)
 
 
 def midnights(days: Column, *, zone: ZoneInfo) -> Ints:
@@ -362,7 +343,7 @@ _NAMES = ("order_no", "transaction_id")
 
 
 def begins_of(
-    ledger: pd.DataFrame, *, lines: pd.DataFrame, zone: tzinfo
+    ledger: pd.DataFrame, *, lines: pd.DataFrame, zone: ZoneInfo
 ) -> dict[tuple[str, str], str]:
     """Return each account's first ledger day, or an earlier settlement day of a booked capture.
 
@@ -399,7 +380,7 @@ def set_apart(settled: Arrays, entries: Arrays, *, begins: Begins) -> Arrays:
     if not old.any():
         return settled
     sides = [settled, entries]
-    groups, keys = keyed(pd.DataFrame(stacked(sides, names=GROUP).columns), by=GROUP)
+    groups, keys = keyed(stacked(sides, names=GROUP).frame(*GROUP), by=GROUP)
     of_lines, of_ledger = groups[: len(settled)], groups[len(settled) :]
     size = len(keys)
     recent: Ints = total(np.where(old, 0, settled["amount"]), groups=of_lines, size=size)
@@ -419,18 +400,8 @@ def _old(settled: Arrays, *, begins: Begins) -> Bools:
 
 def _even_from(settled: Arrays, *, rows: Bools, groups: Ints, gaps: Ints) -> dict[int, str]:
     """Return group -> the latest early day from which on it balances, for groups that need one."""
-    by_day: dict[int, dict[str, int]] = {}
-    cells = (groups[rows], settled["day"][rows], settled["amount"][rows])
-    for group, day, amount in zip(*(column.tolist() for column in cells), strict=True):
-        days = by_day.setdefault(group, {})
-        days[day] = days.get(day, 0) + amount
-    even: dict[int, str] = {}
-    for group, days in by_day.items():
-        left = int(gaps[group])
-        for day in sorted(days, reverse=True):
-            if left == 0:
-                break
-            left += days[day]
-            if left == 0:
-                even[group] = day
-    return even
+    moves = pd.DataFrame({"group": groups, "day": settled["day"], "amount": settled["amount"]})
+    sums = moves[rows & (gaps[groups] != 0)].groupby(["group", "day"])["amount"].sum()
+    since = sums.sort_index(ascending=False).groupby("group").cumsum().reset_index()
+    even = since[since["amount"].eq(-gaps[since["group"]])]
+    return {int(group): day for group, day in even.groupby("group")["day"].max().items()}

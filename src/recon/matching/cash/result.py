@@ -1,6 +1,5 @@
 """Turns cash groups and held amounts into rows of the result."""
 
-from calendar import monthrange
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -324,11 +323,8 @@ def _ends(ledger_groups: LedgerGroups, *, basis: Basis) -> tuple[Ints, Ints]:
 
 def _month_ends(days: Column) -> Column:
     """Return the last day of the month of each day or month."""
-    months = {day[:7] for day in days.tolist()}
-    last = {
-        month: f"{month}-{monthrange(int(month[:4]), int(month[5:]))[1]:02d}" for month in months
-    }
-    return np.array([last[day[:7]] for day in days.tolist()], dtype=object)
+    months = pd.PeriodIndex([day[:7] for day in days.tolist()], freq="M")
+    return months.asfreq("D", how="END").strftime("%Y-%m-%d").to_numpy(dtype=object)
 
 
 def days_not_ahead(days: Column, *, basis: Basis) -> Column:

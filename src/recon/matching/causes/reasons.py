@@ -211,7 +211,8 @@ def _fitting(
     if not wanted - away:
         return
     ids = pd.concat(_ids_of_sets(joined, sources=sources), ignore_index=True)
-    ids = ids[ids["set"].ge(0) & ids["id"].ne("")].drop_duplicates()
+    asked = ids.loc[ids["set"].isin(wanted - away) & ids["id"].ne(""), "id"]
+    ids = ids[ids["set"].ge(0) & ids["id"].isin(asked)].drop_duplicates()
     by = [*ids.columns.drop("set")]
     pairs = ids[ids["set"].isin(wanted - away)].merge(ids, on=by, suffixes=("", "_other"))
     pairs = pairs[pairs["set"].ne(pairs["set_other"])]
@@ -318,18 +319,18 @@ def _paid_under(joined: Joined, *, numbers: list[int]) -> list[str]:
     """Return the order under which the gateway has the payment that each set's rows name."""
     sets = joined.sets
     unpaid = [number for number in numbers if sets["gateway_state"][number] == NUMBER["none"]]
-    named, paid = (
-        pd.concat(
-            pd.DataFrame({name: items[name] for name in ("set", "transaction_id")})
-            for items in sides
-        )
-        for sides in ((joined.orders.items, joined.ledger.items), (joined.gateway.items,))
+    sides = (joined.orders.items, joined.ledger.items)
+    named = pd.concat(
+        items.take(np.isin(items["set"], unpaid)).frame("set", "transaction_id") for items in sides
     )
-    named = named[named["set"].isin(unpaid) & named["transaction_id"].ne("")]
-    paid = paid[paid["transaction_id"].isin(named["transaction_id"])]
-    paid = paid.assign(key=sets["key"][paid["set"]], account=sets["account"][paid["set"]])
-    named = named.assign(account=sets["account"][named["set"]])
-    found = named.merge(paid, on=["account", "transaction_id"]).groupby("set_x")["key"].min()
+    named = named[named["transaction_id"].ne("")]
+    items = joined.gateway.items
+    paid = items.take(among(items["transaction_id"], {*named["transaction_id"]}))
+    both = [
+        rows.assign(account=sets["account"][rows["set"]], key=sets["key"][rows["set"]])
+        for rows in (named, paid.frame("set", "transaction_id"))
+    ]
+    found = both[0].merge(both[1], on=["account", "transaction_id"]).groupby("set_x")["key_y"].min()
     return [found.get(number, "") for number in numbers]
 
 

@@ -23,7 +23,7 @@ from recon.matching.classifying.grace import (
 )
 from recon.matching.classifying.outcomes import Outcomes
 from recon.matching.codes import TABLE, Cause
-from recon.matching.frames.arrays import Column, filled, text_column, texts
+from recon.matching.frames.arrays import Arrays, Column, filled, text_column, texts
 from recon.matching.frames.grouping import NO_INSTANT, Bools, Ints
 from recon.matching.frames.sources import Sources
 from recon.matching.frames.total_rows import ACCOUNT, ACCOUNT_KEY
@@ -113,7 +113,7 @@ def added_evidence(parts: Sequence[Evidence]) -> Evidence:
 def _counted(joined: Joined, *, rows: Bools, **columns: Any) -> pd.DataFrame:
     """Count the marked sets by account and the given columns."""
     cells = {**{name: joined.sets[name] for name in ACCOUNT}, **columns}
-    table = pd.DataFrame({name: column[rows] for name, column in cells.items()})
+    table = Arrays(cells, size=len(rows)).take(rows).frame(*cells)
     return table.groupby([*cells], sort=False).size().rename("sets").reset_index()
 
 

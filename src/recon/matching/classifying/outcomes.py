@@ -447,8 +447,7 @@ def classify_sets(joined: Joined, *, basis: Basis, strict: Strict | None = None)
         return outcomes
     hard = legs(~nothing)
     differs = np.any([fact != hard.facts[name] for name, fact in free.facts.items()], axis=0)
-    places = pd.DataFrame({name: sets[name] for name in ACCOUNT_KEY})
-    groups, keys = keyed(places, by=ACCOUNT_KEY)
+    groups, keys = keyed(sets.frame(*ACCOUNT_KEY), by=ACCOUNT_KEY)
     rounded = total(_rounded(outcomes), groups=groups, size=len(keys)).tolist()
     spent = {keys[group]: rounded[group] for group in np.unique(groups[differs]).tolist()}
     over = over_budget(spent, rules=rules) if strict is None else strict(spent)

@@ -16,8 +16,8 @@ import numpy as np
 import pandas as pd
 
 from recon.matching.codes import PRECEDENCE, TABLE, CodeTable, Condition, When, condition_of
-from recon.matching.frames.arrays import Column
-from recon.matching.frames.coding import numbered
+from recon.matching.frames.arrays import Arrays, Column
+from recon.matching.frames.coding import is_first, numbered
 from recon.matching.frames.grouping import Bools, Rows
 from recon.model.errors import Defect
 from recon.model.terms import BreakCode, Flag, SetState, UnverifiedReason
@@ -123,9 +123,9 @@ def ready(text: str, *, facts: Mapping[str, type], of: str) -> Condition:
 
 def distinct_patterns(columns: Mapping[str, Column]) -> tuple[Rows, dict[str, Column]]:
     """Return the pattern number of each row, and the distinct patterns as the same columns."""
-    frame = pd.DataFrame({**columns})
-    distinct = frame.drop_duplicates()
-    return numbered(frame, by=[*columns]), {name: distinct[name].to_numpy() for name in columns}
+    numbers = numbered(Arrays(columns, size=0).frame(*columns), by=[*columns])
+    first = is_first(numbers)
+    return numbers, {name: column[first] for name, column in columns.items()}
 
 
 def where_holds(row: TableRow, *, known: Known) -> Bools:

@@ -27,8 +27,14 @@ def numbered(frame: pd.DataFrame, *, by: Sequence[str]) -> Rows:
 
 def keyed(frame: pd.DataFrame, *, by: Sequence[str]) -> Keyed:
     """Number as `numbered`, and return the combinations as well."""
-    named = frame[[*by]].drop_duplicates()
-    return Keyed(numbered(frame, by=by), [*named.itertuples(index=False, name=None)])
+    rows = numbered(frame, by=by)
+    named = frame.loc[is_first(rows), [*by]]
+    return Keyed(rows, [*named.itertuples(index=False, name=None)])
+
+
+def is_first(numbers: Rows) -> Bools:
+    """Mark the first row of each number."""
+    return ~pd.Series(numbers).duplicated().to_numpy()
 
 
 def by_label(

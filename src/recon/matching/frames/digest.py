@@ -9,7 +9,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recon.matching.frames.arrays import Column, arrow_texts
+from recon.matching.frames.arrays import Column
 from recon.matching.frames.grouping import amounts_of, given, instants_of
 
 _BETWEEN = "\x1f"
@@ -43,7 +43,10 @@ def _parts(column: "pd.Series[Any]") -> Iterator[Any]:
 
 def _texts(column: "pd.Series[str]") -> Iterator[Any]:
     """Yield the texts of a column joined by a separator, by Arrow without Python strings."""
-    labels = arrow_texts(column)
+    labels: Any = pa.array(column, pa.large_string())
+    if isinstance(labels, pa.ChunkedArray):
+        labels = labels.combine_chunks()
+    labels = pc.fill_null(labels, "")
     whole = pa.LargeListArray.from_arrays(pa.array([0, len(labels)], pa.int64()), labels)
     joined: Any = pc.binary_join(whole, pa.scalar(_BETWEEN, pa.large_string()))
     yield joined[0].as_buffer()

@@ -80,27 +80,25 @@ def build_sets(sources: Mapping[str, pd.DataFrame], *, payouts: Arrays) -> SetKe
     rows = pd.concat(parts, ignore_index=True)
     accounts, account_keys = keyed(rows, by=ACCOUNT)
     rows = rows.assign(account=accounts, set=NO_SET)
-    chosen = rows[rows["order_no"].ne("")]
+    chosen = rows.loc[rows["order_no"].ne(""), [*KEY_COLUMNS, "account"]]
     chosen = chosen.assign(set=numbered(chosen, by=["account", "order_no"]))
     chosen = chosen.assign(key=chosen["order_no"], kind=BY_ORDER)
     rows.loc[chosen.index, "set"] = chosen["set"]
     first = [chosen.drop_duplicates("set")]
     size, ambiguous = len(first[0]), list[int]()
-    if size < len(rows):
-        for column in ("transaction_id", "reference_no"):
-            ambiguous += _join(rows, by=column)
-        for column, kind in (("transaction_id", BY_TRANSACTION), ("entry_id", BY_ENTRY)):
-            _join(rows, by="reference_no")
-            alone = rows[rows["set"].eq(NO_SET)]
-            if kind == BY_TRANSACTION:
-                alone = alone[alone[column].ne("")]
-            alone = alone.assign(
-                key=alone[column].where(alone[column].ne(""), alone["reference_no"]), kind=kind
-            )
-            alone = alone.assign(set=size + numbered(alone, by=["account", "key"]))
-            rows.loc[alone.index, "set"] = alone["set"]
-            first.append(alone.drop_duplicates("set"))
-            size += len(first[-1])
+    for column in ("transaction_id", "reference_no"):
+        ambiguous += _join(rows, by=column)
+    for column, kind in (("transaction_id", BY_TRANSACTION), ("entry_id", BY_ENTRY)):
+        _join(rows, by="reference_no")
+        alone = rows[rows["set"].eq(NO_SET)]
+        if kind == BY_TRANSACTION:
+            alone = alone[alone[column].ne("")]
+        key = alone[column].where(alone[column].ne(""), alone["reference_no"])
+        alone = alone.assign(key=key, kind=kind)
+        alone = alone.assign(set=size + numbered(alone, by=["account", "key"]))
+        rows.loc[alone.index, "set"] = alone["set"]
+        first.append(alone.drop_duplicates("set"))
+        size += len(first[-1])
     sets = pd.concat(first)
     number = {account: at for at, account in enumerate(account_keys)}
     of_payouts = payouts.rows("merchant_id", "account_id")
@@ -127,6 +125,8 @@ def _join(rows: pd.DataFrame, *, by: str) -> list[int]:
         The rows that several sets fit.
     """
     free = rows[rows["set"].eq(NO_SET) & rows[by].ne("")]
+    if free.empty:
+        return []
     known = rows[rows["set"].ne(NO_SET) & is_among(rows[by], free[by])]
     known = known.drop_duplicates(["account", by, "set"])
     fitting = known.groupby(["account", by])["set"].agg(["size", "first"])
