@@ -3,7 +3,6 @@
 import threading
 from datetime import date
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pandas as pd
@@ -174,10 +173,6 @@ def test_a_control_total_is_said_in_the_words_of_the_workbook():
     assert row["what must be equal"] == "gateway less order files = explained by the sheets"
 
 
-def test_a_night_without_totals_has_an_empty_table():
-    assert rows_of_totals([]) == []
-
-
 def test_what_a_page_never_cuts_says_what_is_wrong_and_with_what_money():
     cells = {"order_no": "A1", "code": "REFUND_DUE", "severity": "HIGH", "currency": "KWD"}
     row = dict.fromkeys(BREAK_COLUMNS, "") | cells | {"exposure": 9_000, "age_days": 3}
@@ -212,7 +207,7 @@ def shown_in_doubt(night):
     return shown(night)
 
 
-def test_a_night_without_instructions_says_so(merchant: Any) -> None:  # noqa: F811 - the fixture
+def test_a_night_without_instructions_says_so(merchant):  # noqa: F811 - the fixture  # noqa: F811 - the fixture
     merchant.night()
 
     assert [line for line in shown(merchant) if line] == [
@@ -223,9 +218,7 @@ def test_a_night_without_instructions_says_so(merchant: Any) -> None:  # noqa: F
     ]
 
 
-def test_money_in_doubt_stands_first_with_what_to_do(
-    merchant: Any,  # noqa: F811 - the fixture
-) -> None:
+def test_money_in_doubt_stands_first_with_what_to_do(merchant):  # noqa: F811 - the fixture
     doubtful = next(one for one in merchant.payments("authorised") if one.currency == "EUR")
     merchant.drop("a.csv", merchant.order(doubtful, status="paid", action="capture"))
     lines = shown_in_doubt(merchant)
@@ -236,9 +229,7 @@ def test_money_in_doubt_stands_first_with_what_to_do(
     assert f"capture in doubt: order {doubtful.order_no}, {doubtful.amount} EUR, since " in needs
 
 
-def test_what_several_need_is_said_once_above_them(
-    merchant: Any,  # noqa: F811 - the fixture
-) -> None:
+def test_what_several_need_is_said_once_above_them(merchant):  # noqa: F811 - the fixture
     lost = [one for one in merchant.payments("authorised") if one.currency == "EUR"][:3]
     merchant.drop("a.csv", *(merchant.order(one, status="paid", action="capture") for one in lost))
     lines = shown_in_doubt(merchant)

@@ -1,13 +1,11 @@
 """Parts of a night as forms start them, held as a night and never one; and a night again."""
 
 from datetime import date
-from typing import Any
 
 import pytest
 
 from flows.housekeeping import housekeeping
 from flows.parts import ingest, payouts, query, reconcile, report, settle
-from flows.serve import PrefectServer
 from recon.model.errors import NightHeldError
 from recon.model.nights import FINISH, Mode, Part
 from tests.conftest import migrated, sqlite_url  # noqa: F401 - fixtures
@@ -60,11 +58,7 @@ def test_a_stopped_night_ends_as_nights_end(server, night):
 
 
 @pytest.mark.flow
-def test_a_finished_night_is_proven_and_written_again(
-    server: PrefectServer,
-    merchant: Any,  # noqa: F811 - the fixture
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_finished_night_is_proven_and_written_again(server, merchant, monkeypatch):  # noqa: F811 - the fixture
     merchant.drop("o.csv", merchant.order(merchant.payments("captured")[0]))
     with prefect_of(server):
         for name, value in merchant.variables.items():

@@ -10,7 +10,7 @@ import os
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -209,10 +209,7 @@ def logins(url):
 
 
 @pytest.fixture
-def machine(
-    migrated_postgresql_url: str,  # noqa: F811 - the fixture
-    monkeypatch: pytest.MonkeyPatch,
-) -> Iterator[Machine]:
+def machine(migrated_postgresql_url, monkeypatch):  # noqa: F811 - the fixture
     """As `make serve` starts it, with a database of logins, and a desk beside."""
     urls = logins(migrated_postgresql_url)
     walk = Walk({**SECRETS, **{f"{name} of the shell": value for name, value in SHELL.items()}})

@@ -9,11 +9,10 @@ import time
 from collections.abc import Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any
 
 import pytest
 
-from flows.serve import PrefectServer, prefect_variables
+from flows.serve import prefect_variables
 from tests.conftest import migrated, sqlite_url  # noqa: F401 - fixtures
 from tests.flows.prefect_api import prefect_api
 from tests.recon.steps.conftest import database_url, merchant, profile  # noqa: F401 - fixtures
@@ -157,12 +156,7 @@ TROUBLE = {
 
 @pytest.mark.process
 @pytest.mark.parametrize("name", list(TROUBLE)[: None if ALL else 1])
-def test_trouble_with_prefect_moves_no_money_twice(
-    merchant: Any,  # noqa: F811 - the fixture
-    server: PrefectServer,
-    relay: Relay,
-    name: str,
-) -> None:
+def test_trouble_with_prefect_moves_no_money_twice(merchant, server, relay, name):  # noqa: F811 - the fixture
     wanted = [one for one in merchant.payments("authorised") if one.currency == "EUR"][:3]
     merchant.drop(
         "orders.csv",

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from flows.what_if import page_of, what_if
+from flows.what_if import page_of
 from recon.model.terms import Verdict
 from recon.steps.compare.rules_change import Change, ChangedRule
 from recon.steps.compare.what_if import ComparedAgain, WhatIf
@@ -26,7 +26,3 @@ def test_the_page_says_rules_changes_money_and_digest():
     assert "| 2026-11-20 | AMOUNT_OVER | matched | 1 | 0.07 EUR |" in page
     assert f"digest {'e' * 16}" in page
     assert "0 of 1 nights from 2026-11-20 to 2026-11-20 the same to the byte" in page
-
-
-def test_the_form_is_never_repeated_by_itself():
-    assert what_if.retries == 0

@@ -99,18 +99,6 @@ def refused(port, *words):
     return code
 
 
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        (["review"], "not in review; nothing was stored or sent"),
-        (["refund", "--amount", "1.00"], "a refund needs a captured payment"),
-    ],
-)
-def test_what_cannot_be_done_ends_with_2(port, capsys, words, says):
-    assert refused(port, *words) == 2
-    assert says in capsys.readouterr().err
-
-
 def test_while_all_sending_is_stopped_nothing_goes_by_hand(port, capsys):
     cli.main(["stop-sending", "--as", "anna", "--reason", "odd refunds"])
 

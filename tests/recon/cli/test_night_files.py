@@ -78,9 +78,3 @@ def test_a_file_is_noted_to_be_read_again(capsys):
     main(["order-file", "check", *PLACE])
 
     assert "read again, said Ann" in capsys.readouterr().out
-
-
-def test_a_reason_of_one_word_is_refused(inbox, capsys):
-    assert main(["reject", "--file", "notes.csv", *PLACE, "--reason", "stray", "--as", "Ann"]) == 2
-    assert "say why in words" in capsys.readouterr().err
-    assert inbox.is_dir()

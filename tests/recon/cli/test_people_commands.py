@@ -41,14 +41,6 @@ def test_a_name_is_needed_to_say_yes(capsys):
     assert "--as" in capsys.readouterr().err
 
 
-@pytest.mark.usefixtures("folder")
-def test_somebody_unknown_is_refused_with_those_declared(capsys):
-    words = ["reject", "i1", "--as", "eve", "--reason", "not meant"]
-
-    assert main(words) == 2
-    assert "declares no 'eve'" in capsys.readouterr().err
-
-
 def test_an_enrolled_secret_is_shown_once_and_kept_nowhere(folder, capsys):
     assert main(["enrol", "anna"]) == 0
 

@@ -7,8 +7,6 @@ own number alone.
 """
 
 import os
-from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -28,8 +26,8 @@ from recon.files.reader_process import MIB, file_reader
 from recon.instructions.sealing import Seal
 from recon.model.errors import ReaderBrokenError, SourceUnreadableError
 from tests.recon.files.kind_cases import FORMATS, case
-from tests.recon.files.strict_kinds import KINDS, Row, as_ours, is_like_a_card, meaning_of
-from tests.recon.files.strict_reader import Cells, NotAFile, rows_of, rows_of_book
+from tests.recon.files.strict_kinds import KINDS, as_ours, is_like_a_card, meaning_of
+from tests.recon.files.strict_reader import NotAFile, rows_of, rows_of_book
 
 RULES = Rules()
 CASES = int(os.environ.get("FILE_FUZZ_CASES", "240"))
@@ -45,9 +43,7 @@ REFUSED = "refused"
 SEAL = Seal(SecretStr(Fernet.generate_key().decode()))
 
 
-def expected(
-    kind: str, name: str, content: bytes, known: list[tuple[int, Cells]] | None
-) -> list[tuple[int, Row]]:
+def expected(kind, name, content, known):
     """Line and meaning of every row that a strict reader takes."""
     needed = KINDS[kind].names[: KINDS[kind].needed]
     if name.endswith(".parquet"):
@@ -63,7 +59,7 @@ def expected(
     return [(line, as_ours(row)) for line, row in found if row is not None]
 
 
-def ours(kind: str, path: Path) -> list[tuple[int, Row]] | None:
+def ours(kind, path):
     """What recon makes of a file, by the night's own way; nothing when it refuses it whole.
 
     Raises:
@@ -87,7 +83,7 @@ def ours(kind: str, path: Path) -> list[tuple[int, Row]] | None:
     ]
 
 
-def _plain(value: Any) -> Any:
+def _plain(value):
     if value is None or value is pd.NaT or value is pd.NA:
         return None
     if isinstance(value, pd.Timestamp):
@@ -95,7 +91,7 @@ def _plain(value: Any) -> Any:
     return value if isinstance(value, str) else int(value)
 
 
-def _orders(path: Path) -> tuple[list[Any], Any, Any]:
+def _orders(path):
     with order_file(path, rules=RULES, layout=STANDARD, keep=True) as read:
         parts = list(read.parts())
     rows = []
@@ -110,18 +106,18 @@ def _orders(path: Path) -> tuple[list[Any], Any, Any]:
     return rows, read.facts.source_file, read.facts.rejects
 
 
-def _ledger(path: Path) -> tuple[list[Any], Any, Any]:
+def _ledger(path):
     with ledger_file(LedgerSource(path=path), rules=RULES, keep=True) as read:
         rows = [row for frame in read.parts() for row in frame.to_dict("records")]
         return rows, read.facts.source_file, read.facts.rejects
 
 
-def _settlement(path: Path) -> tuple[list[Any], Any, Any]:
+def _settlement(path):
     read = settlement_file(path, rules=RULES, layout=STANDARD, keep=True)
     return read.frame.to_dict("records"), read.facts.source_file, read.facts.rejects
 
 
-def _instructions(path: Path) -> tuple[list[Any], Any, Any]:
+def _instructions(path):
     how = {"seal": SEAL, "review_flags": frozenset({"1"}), "layout": STANDARD}
     read = instruction_file(path, rules=RULES, **how, keep=True)
     rows = [{**row, "kind": row["action"], "reason": row["action_reason"]} for row in read.actions]
@@ -136,7 +132,7 @@ READERS = {
 }
 
 
-def judged(number: int, found: list[tuple[int, Row]] | None) -> str:
+def judged(number, found):
     """What is wrong with what was read of a case, or ""."""
     kind, name, content, known = case(number)
     try:

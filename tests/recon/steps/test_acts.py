@@ -4,10 +4,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pyotp
 import pytest
@@ -32,7 +30,7 @@ from recon.acts import (
 from recon.desk.held_keys import make_keys
 from recon.model.errors import UsageError
 from recon.steps.money.approve import waiting
-from recon.steps.runtime.environment import Environment, system_clock
+from recon.steps.runtime.environment import system_clock
 from recon.steps.runtime.identity import identify
 from reports.workbook_io import drawings
 
@@ -48,13 +46,13 @@ CARD = "card 4111 1111 1111 1111"
 OF_FILES = sorted(act for act, model in DESK_ACTS.items() if not model.moves_money)
 
 
-def wait_for_two(merchant: Any) -> None:
+def wait_for_two(merchant):
     """A refund of 1.00 that nobody has approved, and two people with codes."""
     merchant.refund_for_two(PEOPLE)
 
 
 @contextmanager
-def served(merchant: Any, folder: Path) -> Iterator[None]:
+def served(merchant, folder):
     """`recon serve desk` as a process; afterwards the merchant has the public key alone."""
     make_keys(folder / "desk.key", public=folder / "desk.pub")
     path = folder / "desk.sock"
@@ -79,7 +77,7 @@ def served(merchant: Any, folder: Path) -> Iterator[None]:
             process.wait(20)
 
 
-def code(short: str) -> SecretStr:
+def code(short):
     """The code of now: the desk's clock is the machine's."""
     return SecretStr(pyotp.TOTP(SECRETS[short]).at(int(system_clock().timestamp())))
 
@@ -100,18 +98,6 @@ def test_two_people_speak_through_the_desk(begun, tmp_path_factory):
     assert [one.ending for one in done] == ["Noted", "Approved"]
     assert "1 wrong codes were given in your name" in done[0].warnings[0]
     assert [row["amount"] for row in merchant.effects()] == ["1.00"]
-
-
-def test_the_list_must_be_the_one_that_was_seen(begun, tmp_path_factory):
-    """The desk builds the list itself: another digest than its own is refused."""
-    merchant = begun(wait_for_two)
-    yes = Approve(list_digest="0" * 16)
-    with (
-        served(merchant, tmp_path_factory.mktemp("desk")),
-        merchant.environment() as environment,
-        pytest.raises(UsageError, match="something changed since you looked"),
-    ):
-        submit(yes, who=("jo", code("jo")), context=ActContext(environment, drawings))
 
 
 def test_only_words_about_files_are_anybodys_at_a_sandbox_without_people():
@@ -153,6 +139,7 @@ def test_nobody_says_anything_without_being_somebody(merchant, act):
         ("approve", {"list_digest": "0" * 16, "instructions": [1]}),
         ("approve", {"write_off": "one"}),
         ("approve", {"write_off": 1, "list_digest": "0" * 16}),
+        ("approve", {}),
         ("dismiss", {"row": "one", "reason": "not ours"}),
         ("import", {"file_name": "a.xlsx", "content": "?"}),
         ("everything", {}),
@@ -170,24 +157,13 @@ def test_what_is_no_word_is_refused(merchant, act, body):
             )
 
 
-@pytest.mark.parametrize("body", [{}, {"write_off": 1, "list_digest": "0" * 16}])
-def test_a_yes_is_to_a_list_or_to_one_write_off(merchant, body):
-    """Never to neither, and never to both at once."""
-    people = '[approvers.jo]\nname = "Jo Ahn"\n'
-    (merchant.folder / "config" / "approvers.toml").write_text(people)
-    with merchant.environment() as environment:
-        jo = identify("jo", code=None, environment=environment)
-        with pytest.raises(UsageError, match="name the list that you looked at"):
-            Approve(**body).carry_out(jo, drawings)
-
-
 class Counted(OneName):
     """An act that says what it saw."""
 
     act = "counted"
     text: str
 
-    def done(self, name: str, environment: Environment) -> Done:
+    def done(self, name, environment):
         """Nothing but its own words."""
         return Done(sentence=f"{name}: {self.text} {environment.settings.accounts.keys()}")
 
@@ -197,11 +173,11 @@ def test_what_is_said_is_shown_before_the_code_is_asked(merchant):
     told: list[str] = []
 
     class Shown(Counted):
-        def completed(self, _context: ActContext, show: Any) -> Any:
+        def completed(self, _context, show):
             show("it is about this")
             return self.model_copy(update={"text": "completed"})
 
-    def asked() -> SecretStr:
+    def asked():
         told.append("the code is asked")
         return SecretStr("1")
 

@@ -183,16 +183,3 @@ def test_what_is_on_its_way_cannot_be_withdrawn_and_says_so(merchant):
 
     assert merchant.instruction_states() == {"confirmed": 2}
     assert "is on its way to the gateway and cannot be taken back" in told[0]
-
-
-def test_a_doubt_cannot_be_withdrawn_and_says_so(merchant):
-    """A person who comes after a lost reply hears that it may have taken effect."""
-    _captures(merchant, 1)
-    merchant.fault({"operation": "capture", "kind": "reset", "when": "after"})
-    merchant.move_money()
-
-    with (
-        merchant.environment() as environment,
-        pytest.raises(UsageError, match="is in doubt: it may have taken effect"),
-    ):
-        _withdraw_one(environment)

@@ -1,10 +1,8 @@
-from typing import Any
-
 import pytest
 
 from recon.config.file_layouts import FileLayout, WrittenNumbers
 from recon.files.kinds.layouts import refuse_wrong_layout, refuse_wrong_layouts
-from recon.files.typing.table_schema import LEDGER, ORDER_FILE, SETTLEMENT, TableSchema
+from recon.files.typing.table_schema import LEDGER, ORDER_FILE, SETTLEMENT
 from recon.model.errors import ConfigurationError
 
 
@@ -29,7 +27,7 @@ def test_only_files_with_order_numbers_may_say_how_theirs_are_written():
         refuse_wrong_layouts([shop], of="bank")
 
 
-def problem(schema: TableSchema = ORDER_FILE, /, **layout: Any) -> str:
+def problem(schema=ORDER_FILE, /, **layout):
     """What is wrong with this layout for files of a kind."""
     try:
         refuse_wrong_layout(FileLayout(**layout), schemas=(schema,), where="layout: ")

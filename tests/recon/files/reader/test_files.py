@@ -4,9 +4,7 @@ import io
 import json
 import pickle
 import tempfile
-from collections.abc import Iterator
-from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
@@ -22,7 +20,6 @@ from recon.files import reader_process
 from recon.files.formats.named_bytes import read_bytes
 from recon.files.kinds.instruction_file import instruction_file_of, sealed
 from recon.files.reader import (
-    OrderRead,
     SpooledRows,
     TableFacts,
     instruction_file,
@@ -60,7 +57,7 @@ reason,beneficiary.bank_details.iban
 """
 
 
-def written(folder: Path, name: str, text: str) -> Path:
+def written(folder, name, text):
     path = folder / name
     path.write_text(text)
     return path
@@ -102,7 +99,7 @@ ROW = "100042,100042001,{},EUR,10.00,paid,2026-01-05T10:00:00Z,{},{}\n"
 CARD = "4242424242424242"
 
 
-def _read(path: Path, *, keep: bool = True) -> tuple[OrderRead, SpooledRows]:
+def _read(path, *, keep=True):
     with spooled_file(path, rules=Rules(), layout=STANDARD, keep=keep) as read:
         parts = list(read.parts())
     frames = (pd.concat(frames, ignore_index=True) for frames in zip(*parts, strict=True))
@@ -154,7 +151,7 @@ FACTS = TableFacts(
 
 
 @pytest.fixture
-def file() -> Iterator[IO[bytes]]:
+def file():
     with tempfile.TemporaryFile() as file:
         yield file
 
@@ -197,7 +194,7 @@ def test_a_strange_refusal_is_an_unreadable_file(file):
         reader_process.read_facts(file, of=table)
 
 
-def write_frame(frame: pd.DataFrame, *, into: IO[bytes]) -> None:
+def write_frame(frame, *, into):
     """As a task writes its rows."""
     found = pa.Table.from_pandas(frame, preserve_index=False)
     reader_process.write_batches(found.to_batches(), schema=found.schema, into=into)

@@ -9,10 +9,9 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -23,13 +22,11 @@ from pydantic import SecretStr
 from recon.config.file_layouts import STANDARD
 from recon.config.rules import Rules
 from recon.files import reader as doors
-from recon.files.kinds.instruction_file import InstructionFile
 from recon.files.reader import instructions
 from recon.files.reader_process import (
     MIB,
     OWN_VARIABLES,
     SMALL_BYTES,
-    Bounds,
     FileReader,
     bounds_of,
 )
@@ -43,13 +40,13 @@ SECRET = "payee DE89 3704 0044 0532 0130 00"
 QUICK_SECONDS = 90
 
 
-def tight(size_bytes: int) -> Bounds:
+def tight(size_bytes):
     """The bounds of a small file, with little time and room to wait for in a test."""
     return replace(bounds_of(size_bytes), seconds=1, wall_seconds=90, out_bytes=3 * 2**20)
 
 
 @pytest.fixture(scope="module")
-def reader() -> Iterator[FileReader]:
+def reader():
     """One warm process for all tests here."""
     reader = FileReader(bounds=tight)
     yield reader
@@ -57,13 +54,13 @@ def reader() -> Iterator[FileReader]:
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
+def path(tmp_path):
     path = tmp_path / "orders-7.csv"
     path.write_text(SECRET)
     return path
 
 
-def asked(reader: FileReader, work: Callable[..., Any], path: Path) -> Any:
+def asked(reader, work, path):
     """The facts of a task."""
     with reader.read(path, work, path=path) as read:
         return read.facts
@@ -303,12 +300,12 @@ HALVES = "halves.json"
 _REGION = re.compile(r"^([0-9a-f]+)-([0-9a-f]+) rw", re.MULTILINE)
 
 
-def halved(secret: bytes) -> list[str]:
+def halved(secret):
     """A secret in two parts: whoever looks for it does not hold it whole."""
     return [secret[:HALF_BYTES].hex(), secret[HALF_BYTES:].hex()]
 
 
-def instructions_and_what_is_held(rows: IO[bytes], *, path: Path, **how: Any) -> InstructionFile:
+def instructions_and_what_is_held(rows, *, path, **how):
     """The reader's task, then the names of the secrets that this process has in its memory."""
     facts = instructions(rows, path=path, **how)
     halves = json.loads((path.parent / HALVES).read_text())
@@ -317,7 +314,7 @@ def instructions_and_what_is_held(rows: IO[bytes], *, path: Path, **how: Any) ->
     return replace(facts, private=",".join(sorted(held)))
 
 
-def _is_in_memory(first: bytes, second: bytes) -> bool:
+def _is_in_memory(first, second):
     """Whether the two stand side by side in memory; environment and arguments lie there too."""
     with Path("/proc/self/mem").open("rb", buffering=0) as memory:
         for region in _REGION.finditer(Path("/proc/self/maps").read_text()):
@@ -360,7 +357,7 @@ def test_the_process_that_reads_instructions_holds_no_key(tmp_path, monkeypatch)
     class Overheard(FileReader):
         """It keeps what it asks of the other process."""
 
-        def _ask(self, request: bytes, **files: Any) -> Any:
+        def _ask(self, request, **files):
             requests.append(request)
             return super()._ask(request, **files)
 

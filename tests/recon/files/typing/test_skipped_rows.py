@@ -1,14 +1,11 @@
 """Rows that a layout leaves out: counted by rule, and never a record."""
 
 import random
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from recon.config.file_layouts import FileLayout
 from recon.config.rules import Rules
-from recon.files.typing.typed_table import Table
 from recon.model.errors import SourceUnreadableError
 from recon.model.terms import SourceKind
 from tests.recon.files.whole_read import read_table
@@ -22,7 +19,7 @@ def order(number, *, amount="10.00", kind="", line="1"):
     return f"100042,100042001,{number},EUR,{amount},paid,2026-01-05T10:00:00Z,{kind},{line}"
 
 
-def read(path: Path, /, **layout: Any) -> Table:
+def read(path, /, **layout):
     """A file of orders by this layout."""
     rules = FileLayout.model_validate(layout)
     return read_table(path, kind=SourceKind.ORDERS, rules=Rules(), layout=rules)

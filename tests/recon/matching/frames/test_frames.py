@@ -26,7 +26,7 @@ NAMES = st.lists(st.sampled_from(["", "a", "b", "ä", "ab"]), max_size=4)
 MANY = 500_000
 
 
-def breaks(**columns: list[int | None]) -> pd.DataFrame:
+def breaks(**columns):
     """Two breaks with these columns more, amounts in minor units."""
     frame = pd.DataFrame({"break_id": ["b1", "b2"], "effect_ledger": pd.array([5, None], "Int64")})
     for name, values in columns.items():

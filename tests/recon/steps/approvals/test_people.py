@@ -61,7 +61,7 @@ def test_what_was_sent_cannot_be_withdrawn(merchant):
     with merchant.environment() as environment:
         ((_, (doubtful,)),) = people.status(environment)
         for instruction_id, decisions in (
-            (doubtful.instruction_id, "in doubt"),
+            (doubtful.instruction_id, "is in doubt: it may have taken effect"),
             ("none", "no instr"),
         ):
             with pytest.raises(UsageError, match=decisions):

@@ -2,9 +2,7 @@
 
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
 
-import pyarrow as pa
 import pytest
 from python_calamine import CalamineWorkbook
 
@@ -38,7 +36,7 @@ E10,100042,100042001,{no},captured,EUR,13.00,2026-11-19T10:00:00Z,,,
 and three that cannot be read: of one the money can."""
 
 
-def booked(merchant: Any) -> str:
+def booked(merchant):
     """One sale and such a ledger; what the file comes to in EUR, by hand."""
     one = next(p for p in merchant.payments("captured") if p.currency == "EUR")
     merchant.drop("orders.csv", merchant.order(one))
@@ -47,13 +45,13 @@ def booked(merchant: Any) -> str:
     return str(one.amount)
 
 
-def rows_of(merchant: Any, *, sheet: str) -> list[list[Any]]:
+def rows_of(merchant, *, sheet):
     """A sheet of the newest workbook."""
     book = CalamineWorkbook.from_path(newest(merchant).workbook)
     return book.get_sheet_by_name(sheet).to_python(skip_empty_area=False)
 
 
-def ways(merchant: Any) -> list[dict[str, Any]]:
+def ways(merchant):
     """The block of Assurance, as it stands in the file: a line for each currency."""
     rows = rows_of(merchant, sheet="Assurance")
     at = next(n for n, row in enumerate(rows) if str(row[0]).startswith("From the ledger file"))
@@ -61,7 +59,7 @@ def ways(merchant: Any) -> list[dict[str, Any]]:
     return [{title: cell for title, cell in line.items() if cell not in {"", 0}} for line in lines]
 
 
-def text_of(merchant: Any, *, sheet: str = "Summary") -> str:
+def text_of(merchant, *, sheet="Summary"):
     """A sheet of the newest workbook, as one text."""
     return "\n".join(str(cell) for row in rows_of(merchant, sheet=sheet) for cell in row)
 
@@ -100,7 +98,7 @@ def test_a_step_that_is_not_told_makes_the_night_not_proven(merchant, monkeypatc
     booked(merchant)
     whole = ledger_bridge.ledger_steps
 
-    def without(sources: Any, **terms: Any) -> Any:
+    def without(sources, **terms):
         ledger = whole(sources, **terms)
         return {one: {k: v for k, v in steps.items() if k != lost} for one, steps in ledger.items()}
 
@@ -118,7 +116,7 @@ def test_an_order_row_of_the_window_that_is_not_compared_leaves_a_difference(mer
     merchant.drop("orders.csv", merchant.order(one), merchant.order(other))
     whole = StoredOrders.in_view
 
-    def less(orders: StoredOrders, **told: Any) -> pa.Table:
+    def less(orders, **told):
         return whole(orders, **told).slice(1)
 
     monkeypatch.setattr(StoredOrders, "in_view", less)
@@ -137,7 +135,7 @@ def test_a_break_that_the_night_before_stored_is_carried_forward(merchant, monke
     merchant.drop("next.csv")
     whole = sealed_inputs.previous_of
 
-    def less(*one: Any, **told: Any) -> Any:
+    def less(*one, **told):
         before = whole(*one, **told)
         return replace(before, breaks=before.breaks.iloc[1:])
 

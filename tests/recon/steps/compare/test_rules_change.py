@@ -1,7 +1,6 @@
 import re
 from dataclasses import replace
 from datetime import UTC, date, datetime
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -10,7 +9,6 @@ from recon.config.fee_contract import contract_of
 from recon.config.rules import Rules
 from recon.config.settings import load_rules
 from recon.matching import codes
-from recon.matching.breaks.result import Reconciliation
 from recon.model.terms import Verdict
 from recon.proof.engine import reconcile
 from recon.steps.admin.verify import verify
@@ -49,7 +47,7 @@ MOVED = (
 TOLERANT = "\n[tolerance.EUR]\nabsolute_minor_units = 100\n"
 
 
-def signed_by(merchant: Any, **names: str) -> None:
+def signed_by(merchant, **names):
     """The newest night with these names under it, by role."""
     for role, name in names.items():
         with merchant.environment() as environment:
@@ -57,12 +55,12 @@ def signed_by(merchant: Any, **names: str) -> None:
             sign_seen(newest(merchant).run_id, role=role, person=person, environment=environment)
 
 
-def reported_on_page_one(merchant: Any) -> tuple[str, ...]:
+def reported_on_page_one(merchant):
     """What the newest night says of its rules."""
     return tuple(note for note in notes(merchant) if OF_RULES.search(note))
 
 
-def tie(merchant: Any) -> None:
+def tie(merchant):
     """A night that a reviewer signed, with an order one cent off and nothing else wrong."""
     (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
     one = next(p for p in merchant.payments("captured") if p.currency == "EUR")
@@ -73,12 +71,12 @@ def tie(merchant: Any) -> None:
 
 
 @pytest.fixture
-def tied(begun: Any) -> Any:
+def tied(begun):
     """A merchant after that night."""
     return begun(tie)
 
 
-def next_night(merchant: Any, day: str = "2026-11-21") -> Verdict:
+def next_night(merchant, day="2026-11-21"):
     """The night after, under whatever the rules say by then."""
     merchant.wait(hours=24)
     verdict: Verdict = merchant.night(date=day)
@@ -245,7 +243,7 @@ def test_a_verdict_is_made_worse_and_never_better(verdict):
     assert found is (Verdict.BREAKS_OPEN if verdict is Verdict.RECONCILED else verdict)
 
 
-def judged_as(verdict: Verdict) -> Reconciliation:
+def judged_as(verdict):
     """A result with this verdict."""
     return replace(classified(), verdict=verdict)
 
@@ -288,9 +286,7 @@ def test_what_moved_a_set_is_named(first, second, state, why):
     assert len(changes) + alike >= 60
 
 
-def classified(
-    *, cents: int = 0, rules: Any = None, as_of: datetime = datetime(2026, 11, 21, tzinfo=UTC)
-) -> Reconciliation:
+def classified(*, cents=0, rules=None, as_of=datetime(2026, 11, 21, tzinfo=UTC)):
     """Some orders with breaks among them, the gateway so many cents above what was planted."""
     sources = planted(size=60, broken=45, seed=5, settled=False).sources
     answered = sources.gateway.assign(amount=sources.gateway["amount"] + cents)

@@ -3,14 +3,11 @@
 import logging
 from datetime import date
 
-import pytest
-
 from recon.model.nights import Mode, NightRequest
 from recon.steps.night.report import Workbooks
 from reports.reading.workbook_check import sheet_totals
 from reports.workbook import write_workbook
 from tests.recon.files.bank_documents import balance, camt, entry, head, payment
-from tests.recon.files.s3_server import serving_s3
 from tests.recon.files.sftp_server import PASSWORD, USER, sftp_server
 from tests.recon.resting import resting
 from tests.recon.steps.files.test_bank_nights import (
@@ -87,32 +84,6 @@ def test_statements_are_fetched_by_sftp(banking, tmp_path, monkeypatch):
         banking.night()
     assert states(banking) == [("BATCH-0001", "MATCHED")]
     assert [path.name for path in inbox(banking).glob("*.xml")] == ["s.xml"]
-
-
-@pytest.fixture
-def bucket():
-    """The address of a storage that speaks S3, and its owner's client."""
-    with serving_s3("bank") as server:
-        yield server.address, server.client
-
-
-def test_statements_are_fetched_from_s3(banking, bucket, monkeypatch):
-    amount = sale(banking).amount
-    address, client = bucket
-    body = statement(amount, inner=listed(amount, "BATCH-0001")).encode()
-    client.put_object(Bucket="bank", Key="out/s.xml", Body=body)
-    declare_source(
-        banking,
-        'url = "s3://bank/out"',
-        f'endpoint = "{address}"',
-        'region = "us-east-1"',
-        'access_key_env = "BANK_ID"',
-        'secret_key_env = "BANK_SECRET"',
-    )
-    for name in ("BANK_ID", "BANK_SECRET"):
-        monkeypatch.setitem(banking.variables, name, "testing")
-    banking.night()
-    assert states(banking) == [("BATCH-0001", "MATCHED")]
 
 
 def declare_source(merchant, *lines):

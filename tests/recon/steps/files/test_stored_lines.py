@@ -1,9 +1,6 @@
 """The lines of settlement files in the archive: whole with what the database says, or nobody's."""
 
-import os
-import signal
-import sqlite3
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -25,7 +22,6 @@ SETTLED = "WHERE file_id IN (SELECT file_id FROM order_file WHERE kind = 'settle
 UNBOUND = (
     r"rows of file \d are not those that the history|facts/.*x.parquet .* is gone or was changed"
 )
-LINES = f"SELECT coalesce(sum(row_count), 0) FROM order_facts {SETTLED}"  # noqa: S608 - ours
 
 
 @pytest.fixture
@@ -63,32 +59,6 @@ def settlement_ingested(merchant, run_id="run-1", **variables):
         account = environment.settings.account(run.merchant_id, account_id=run.account_id)
         settlement = SettlementInbox(run, environment, account.settlement)
         settlement.read({"refused": 0}, sleep=print)
-
-
-def asked(merchant, query):
-    with closing(sqlite3.connect(merchant.sqlite_path)) as connection:
-        return connection.execute(query).fetchall()
-
-
-def killed(merchant, *, at):
-    """As `settlement_ingested`, in a process that is killed there."""
-    child = os.fork()
-    if child == 0:
-        settlement_ingested(merchant, "run-0", RECON_CRASH_AT=at)
-        os._exit(0)
-    _, status = os.waitpid(child, 0)
-    assert os.WTERMSIG(status) == signal.SIGKILL
-
-
-def test_who_is_killed_between_bytes_and_commit_left_nothing_that_counts(settling):
-    killed(settling, at="archived the lines:1")
-    left = facts_of(settling)
-    assert asked(settling, LINES) == [(0,)]
-    settling.move_money()
-
-    assert len(left) == 1
-    assert facts_of(settling) == left
-    assert asked(settling, LINES) == [(3,)]
 
 
 @pytest.mark.parametrize("change", [Path.unlink, lambda path: path.write_bytes(b"PAR1")])

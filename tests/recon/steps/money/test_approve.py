@@ -12,8 +12,7 @@ from recon.steps.approvals.people import withdraw
 from recon.steps.approvals.verdicts import decisions_taken_back
 from recon.steps.money.approve import approve, lapse, reject, waiting
 from recon.steps.runtime.identity import identify
-from recon.store.database import history
-from recon.store.database.record import BEFORE_MONEY, INSTRUCTION, changed_in, tampered
+from recon.store.database.record import BEFORE_MONEY, changed_in
 from recon.store.schema import endorsement
 
 pytestmark = pytest.mark.xdist_group("approvals")
@@ -76,28 +75,6 @@ def say(environment, asked, *names, digest="", only=None):
     untils = [approve(meant, person=person(n, environment, asked), **terms)[1] for n in names]
     assert all(until is None or until > asked.now for until in untils)
     return [until is not None for until in untils]
-
-
-def test_two_people_let_exactly_the_list_go(environment, asked):
-    """After two different people the next night sends it, once, with both names."""
-    said = say(environment, asked, "anna", "ben", digest=waiting(environment).approvals.digest)
-    with environment.store.reading() as connection:
-        chain = history.verify(connection)[1]
-        unlike = [*tampered(connection, INSTRUCTION)]
-    asked.move_money()
-
-    assert said == [False, True]
-    assert len(asked.effects()) == 3
-    assert asked.instruction_states() == {"confirmed": 3}
-    assert (chain, unlike) == ("", [])
-
-
-def test_the_same_person_cannot_be_the_second(environment, asked):
-    say(environment, asked, "anna")
-    asked.wait(hours=1)
-
-    with pytest.raises(UsageError, match="a second person must"):
-        say(environment, asked, "anna")
 
 
 def test_a_changed_list_voids_the_first_word(environment, asked):

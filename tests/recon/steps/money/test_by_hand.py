@@ -162,16 +162,6 @@ def test_what_waits_for_another_person_is_not_yet_held_to_the_limits(merchant, m
     assert merchant.effects() == []
 
 
-def test_nobody_asks_a_gateway_elsewhere_under_a_name_of_their_own(merchant, monkeypatch):
-    """A free name would let one person ask and approve."""
-    payment = merchant.payments("authorised")[0]
-    (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
-    monkeypatch.setattr(Settings, "is_sandbox", property(lambda _settings: False))
-
-    with pytest.raises(UsageError, match=r"declares no 'bernd' .*nothing was stored or sent"):
-        _ask(merchant, "capture", payment, by="bernd")
-
-
 @pytest.mark.parametrize("lapsed", [False, True])
 @pytest.mark.parametrize("by", ["anna", "Anna Berg", " ANNA  berg"])
 def test_whoever_asked_by_hand_approves_it_under_no_name(merchant, monkeypatch, by, *, lapsed):

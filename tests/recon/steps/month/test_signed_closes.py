@@ -5,36 +5,30 @@ import os
 import shutil
 import signal
 import threading
-from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import date, timedelta
 from functools import partial
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from flows.people import month_page
-from recon.acts import ActContext, Done, ReopenMonth, SignClose, submit
-from recon.model.business_date import BusinessMonth
+from recon.acts import ActContext, ReopenMonth, SignClose, submit
 from recon.model.errors import NightHeldError, ReconError, UsageError
 from recon.month import close as closed_view_module
 from recon.month import signing as signed_closes
 from recon.month.close import (
     PreparedClose,
-    ReviewedClose,
     basis_of,
     closed_view,
     prepared_close,
     reviewed_close,
 )
-from recon.month.signing import CloseDecision, MonthToSign, sign_close
+from recon.month.signing import MonthToSign, sign_close
 from recon.steps.admin.verify import verify
 from recon.steps.money.gate import ENTITY as DATABASE
 from recon.steps.night import whole_night as night
 from recon.steps.runtime.closed_folders import period_folder
-from recon.steps.runtime.environment import Environment
 from recon.steps.runtime.identity import identify
 from recon.steps.runtime.night_folder import storage_at
 from recon.store.database.history import Event, append
@@ -44,7 +38,7 @@ from recon.store.people.closed_months import MonthState
 from reports.month_workbook import close_workbook
 from reports.workbook_io import drawings
 from tests.recon.steps.approvals.test_sign_off import PEOPLE
-from tests.recon.steps.conftest import ACCOUNT, MERCHANT, UNREAD, Merchant
+from tests.recon.steps.conftest import ACCOUNT, MERCHANT, UNREAD
 from tests.recon.steps.month.test_month_closes import NOVEMBER, play
 
 pytestmark = pytest.mark.xdist_group("closes")
@@ -55,15 +49,13 @@ PREPARED: dict[str, PreparedClose] = {}
 """By what it was prepared from: November is made of the same nights in most of these tests."""
 
 
-def play_people(merchant: Merchant) -> None:
+def play_people(merchant):
     """A month that is over, and people who may sign it."""
     (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
     play(merchant)
 
 
-def prepared_once(
-    month: BusinessMonth, *, account: tuple[str, str], environment: Environment
-) -> PreparedClose:
+def prepared_once(month, *, account, environment):
     """As prepared_close, which is asked once for everything that it is prepared from."""
     with environment.store.reading() as connection:
         basis = basis_of(connection, account, month=month)
@@ -76,49 +68,35 @@ def prepared_once(
 
 
 @pytest.fixture
-def ended(begun: Callable[[Any], Merchant], monkeypatch: pytest.MonkeyPatch) -> Merchant:
+def ended(begun, monkeypatch):
     for module in (signed_closes, closed_view_module):
         monkeypatch.setattr(module, "prepared_close", prepared_once)
     return begun(play_people)
 
 
-def drawn(close: Any, seen: ReviewedClose) -> bytes:
+def drawn(close, seen):
     named = " ".join(sorted(seen.files))
     return f"workbook of {close.stated.statement.month.name} beside {named}".encode()
 
 
-def context_of(environment: Environment) -> ActContext:
+def context_of(environment):
     """A process whose workbooks of a close are quickly drawn."""
     return ActContext(environment, lambda: replace(drawings(), close=drawn))
 
 
-def digest_of(merchant: Merchant, month: BusinessMonth = NOVEMBER) -> str:
+def digest_of(merchant, month=NOVEMBER):
     with merchant.environment() as environment:
         prepared = signed_closes.prepared_close(month, account=OWN, environment=environment)
         return reviewed_close(prepared).digest
 
 
-def signed(
-    merchant: Merchant,
-    *,
-    role: str,
-    name: str,
-    seen: str = "",
-    crash_point: Callable[[str], None] | None = None,
-) -> CloseDecision:
+def signed(merchant, *, role, name, seen="", crash_point=None):
     seen = seen or digest_of(merchant)
     with merchant.environment() as environment:
         return said(environment, role=role, name=name, seen=seen, crash_point=crash_point)
 
 
-def said(
-    environment: Environment,
-    *,
-    role: str,
-    name: str,
-    seen: str,
-    crash_point: Callable[[str], None] | None = None,
-) -> CloseDecision:
+def said(environment, *, role, name, seen, crash_point=None):
     """The same, of an environment that is open."""
     if crash_point is not None:
         environment = replace(environment, crash_point=crash_point)
@@ -127,23 +105,23 @@ def said(
     return sign_close(wanted, person=person, drawn=drawn, environment=environment)
 
 
-def close(merchant: Merchant) -> CloseDecision:
+def close(merchant):
     signed(merchant, role="reviewer", name="dan")
     return signed(merchant, role="approver", name="anna")
 
 
-def state(merchant: Merchant) -> MonthState:
+def state(merchant):
     with merchant.environment() as environment, environment.store.reading() as connection:
         return closed_months.state_of(connection, OWN, month="2026-11")
 
 
-def problems(merchant: Merchant) -> str:
+def problems(merchant):
     with merchant.environment() as environment:
         return "\n".join(verify(environment, reading=UNREAD).problems)
 
 
 @contextmanager
-def folder_of(merchant: Merchant) -> Iterator[Path]:
+def folder_of(merchant):
     with merchant.environment() as environment:
         storage = storage_at(OWN, environment=environment)
         with storage.local(period_folder(OWN, "2026-11")) as folder:
@@ -184,7 +162,7 @@ def test_a_first_word_that_runs_out_while_the_second_is_said_closes_nothing(ende
     until = signed(ended, role="reviewer", name="dan").valid_until
     assert until is not None
 
-    def late(point: str) -> None:
+    def late(point):
         if point == "before a month is closed":
             ended.now = until
 
@@ -223,10 +201,10 @@ def test_figures_that_move_between_the_words_end_the_first(ended, monkeypatch, r
     assert signed(ended, role=other, name="ben").closed is not None
 
 
-def move(monkeypatch: pytest.MonkeyPatch) -> None:
+def move(monkeypatch):
     real = signed_closes.prepared_close
 
-    def other(*args: Any, **named: Any) -> Any:
+    def other(*args, **named):
         prepared = real(*args, **named)
         (first, *others) = prepared.stated.statement.figures
         figures = [replace(first, amount=first.amount + 1), *others]
@@ -251,7 +229,7 @@ def test_a_night_that_ends_while_a_month_is_prepared_is_not_missed(ended, monkey
     """What was prepared from other nights than those that are there is signed by nobody."""
     real, ran = signed_closes.prepared_close, list[str]()
 
-    def slow(*args: Any, **named: Any) -> Any:
+    def slow(*args, **named):
         prepared = real(*args, **named)
         if not ran:
             ran.append("a night")
@@ -321,7 +299,7 @@ def test_two_approvers_at_once_close_it_once(ended):
     seen, barrier = digest_of(ended), threading.Barrier(2)
     ends: list[object] = []
 
-    def speak(name: str) -> None:
+    def speak(name):
         try:
             with ended.environment() as environment:
                 barrier.wait(timeout=60)
@@ -377,7 +355,7 @@ def test_the_workbook_of_a_close_has_both_names(ended):
     assert not any("nothing is closed" in word for word in words)
 
 
-def _changed(path: Path) -> None:
+def _changed(path):
     path.chmod(0o600)
     path.write_text(path.read_text().replace("1", "2"))
 
@@ -409,7 +387,7 @@ def test_a_folder_of_a_close_that_is_not_as_it_was_sealed_is_found(ended, harm, 
 REASON = "the gateway sent a corrected file"
 
 
-def reopened(merchant: Merchant, *, name: str, reason: str = REASON) -> Done:
+def reopened(merchant, *, name, reason=REASON):
     merchant_id, account_id = OWN
     month = NOVEMBER.name
     word = ReopenMonth(month=month, merchant_id=merchant_id, account_id=account_id, reason=reason)

@@ -2,7 +2,6 @@
 
 import os
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
@@ -12,10 +11,9 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from pydantic import SecretStr
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import delete, insert, select, update
 
 from recon.acts import ActContext, Approve, RejectInstructions, ReleaseHold, carry_out, submit
-from recon.config.approvers import Approver
 from recon.desk.endorsement import (
     TAG,
     Endorsement,
@@ -26,7 +24,7 @@ from recon.desk.endorsement import (
     opened,
     row_problem,
 )
-from recon.desk.held_keys import NO_KEYS, SANDBOX_KEYS, HeldKeys
+from recon.desk.held_keys import NO_KEYS, SANDBOX_KEYS
 from recon.instructions.instruction import terms_of
 from recon.instructions.planning import RULE_APPROVER
 from recon.model.errors import ConfigurationError, GateClosedError, UsageError
@@ -35,10 +33,8 @@ from recon.steps.admin.verify import unendorsed, verify
 from recon.steps.approvals.returned_answers import Form
 from recon.steps.money.approve import approve, waiting
 from recon.steps.money.gate import allow_sending, gate_of, sending_stopped, stop_sending
-from recon.steps.runtime.environment import Environment
 from recon.steps.runtime.identity import (
     WRONG_CODES_MAX,
-    Person,
     endorsements_for_signer,
     go_on_restored,
     identify,
@@ -73,35 +69,35 @@ limit = { EUR = 1000000 }
 """
 
 
-def wait_for_two(merchant: Any) -> None:
+def wait_for_two(merchant):
     """A refund of 1.00 that nobody has approved."""
     merchant.refund_for_two(PEOPLE)
 
 
-def yes(environment: Environment, *names: str) -> None:
+def yes(environment, *names):
     """The yes of some people to all that waits."""
     for name in names:
         person = identify(name, code=None, environment=environment)
         approve(waiting(environment).approvals.digest, person=person, environment=environment)
 
 
-def settled(merchant: Any) -> str:
+def settled(merchant):
     """Why the last night sent nothing."""
     return str(next(one for one in merchant.told[::-1] if one.step == "settle").figures["stopped"])
 
 
 @pytest.fixture
-def keyed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+def keyed(tmp_path_factory):
     """Variables of the desk; without the last one those of a night."""
     return desk_with_keys(tmp_path_factory.mktemp("desk"))
 
 
-def as_night(merchant: Any, keyed: dict[str, str]) -> None:
+def as_night(merchant, keyed):
     """From now on this process has the public key alone."""
     merchant.variables |= keyed | {"RECON_DESK_KEY_FILE": ""}
 
 
-def forge(environment: Environment, *, by: str = BOTH) -> None:
+def forge(environment, *, by=BOTH):
     """Approve all that waits with the database's login alone: state, approval and history."""
     now = environment.clock()
     with environment.store.writing() as connection:
@@ -115,7 +111,7 @@ def forge(environment: Environment, *, by: str = BOTH) -> None:
         append(connection, events, at=now)
 
 
-def problems_of(merchant: Any) -> str:
+def problems_of(merchant):
     """What `recon verify` finds."""
     with merchant.environment() as environment:
         return "; ".join(verify(environment, reading=UNREAD).problems)
@@ -181,12 +177,12 @@ def test_a_larger_amount_bound_anew_is_not_endorsed(begun):
     assert "counts as approved" in settled(merchant)
 
 
-def not_released(connection: Connection, desk: HeldKeys) -> str:
+def not_released(connection, desk):
     """Why two people did not release the night."""
     return decision_rows.not_agreed(connection, Kind.RELEASE, subject="r1", desk=desk)
 
 
-def forge_signatures(connection: Connection) -> None:
+def forge_signatures(connection):
     """Each statement under the signature of a key that is not the desk's."""
     forger = Ed25519PrivateKey.generate()
     for row in connection.execute(select(endorsement)).all():
@@ -244,7 +240,7 @@ def test_the_claim_looks_again(begun):
     with merchant.environment() as environment:
         yes(environment, "jo", "kim")
 
-    def mark(at: str) -> None:
+    def mark(at):
         if at == "before claim":
             with merchant.environment() as other, other.store.writing() as connection:
                 connection.execute(update(endorsement).values(signature="00" * 64))
@@ -258,7 +254,7 @@ def test_the_claim_looks_again(begun):
 
 
 @pytest.fixture
-def live(merchant: Any, keyed: dict[str, str]) -> Iterator[Environment]:
+def live(merchant, keyed):
     """An environment whose gateway is not on this machine."""
     people = '[approvers.jo]\nname = "Jo Ahn"\n'
     (merchant.folder / "config" / "approvers.toml").write_text(people)
@@ -267,7 +263,7 @@ def live(merchant: Any, keyed: dict[str, str]) -> Iterator[Environment]:
         yield opened
 
 
-def replace_name(person: Person, name: str) -> Approver:
+def replace_name(person, name):
     """Somebody declared like another person, under another full name."""
     return person.declared.model_copy(update={"name": name})
 
@@ -392,7 +388,7 @@ def test_a_first_word_that_ran_out_is_no_half(begun):
 
 
 @pytest.fixture
-def live_desk(merchant: Any, keyed: dict[str, str]) -> Iterator[Environment]:
+def live_desk(merchant, keyed):
     """A desk towards a gateway that is not on this machine, and anna with a code."""
     declare(merchant)
     merchant.variables |= keyed | {"RECON_GATEWAY_BASE_URL": "https://gateway.example"}
@@ -439,7 +435,7 @@ def test_the_nights_database_does_not_forget_guesses_for_anybody(merchant, live_
         assert book.execute("SELECT count(*) FROM wrong_code").fetchone() == (WRONG_CODES_MAX,)
 
 
-def speak(environment: Environment, name: str) -> None:
+def speak(environment, name):
     """The yes of one person to all that waits."""
     yes = Approve(list_digest=waiting(environment).approvals.digest)
     submit(yes, who=(name, None), context=ActContext(environment, drawings))
@@ -460,7 +456,7 @@ def test_a_database_without_any_word_is_missed(begun, keyed):
             assert list(Endorsed(environment.desk).statements(connection)) == []
 
 
-def reported_no(merchant: Any, keyed: dict[str, str]) -> None:
+def reported_no(merchant, keyed):
     """Two people said yes, and one of them no before a night came; then the no is taken away."""
     merchant.variables |= keyed
     with merchant.environment() as environment:
@@ -473,7 +469,7 @@ def reported_no(merchant: Any, keyed: dict[str, str]) -> None:
     merchant.variables |= {"RECON_DESK_KEY_FILE": ""}
 
 
-def unguard(merchant: Any) -> None:
+def unguard(merchant):
     """The history without what refuses changes, as its owner can make it."""
     if merchant.variables["RECON_DATABASE_URL"].startswith("sqlite:"):
         merchant.as_owner("DROP TRIGGER history_no_delete", "DROP TRIGGER history_no_update")
@@ -481,7 +477,7 @@ def unguard(merchant: Any) -> None:
         merchant.as_owner("ALTER TABLE history DISABLE TRIGGER USER")
 
 
-def forget_no(merchant: Any) -> None:
+def forget_no(merchant):
     """The newest word and every link since it, as if it had never been said; the chain closes."""
     unguard(merchant)
     merchant.as_owner(
@@ -523,7 +519,7 @@ def test_the_desk_misses_a_word_from_among_the_others(begun, keyed):
         assert sending_stopped(environment) is not None
 
 
-def speak_up(environment: Environment, name: str) -> None:
+def speak_up(environment, name):
     """One person's word that sending may go on."""
     go_on = ReleaseHold(hold="sending", reason="it was looked into")
     submit(go_on, who=(name, None), context=ActContext(environment, drawings))

@@ -1,6 +1,5 @@
 """The night before is there, or a person said why not: nothing else may begin a night."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from types import SimpleNamespace
@@ -22,7 +21,7 @@ from recon.steps.runtime.predecessor import (
     previous_night,
     stated_of_predecessor,
 )
-from recon.store.database.engine import Store, open_store
+from recon.store.database.engine import open_store
 from recon.store.database.history import links_of
 from recon.store.nights import runs
 
@@ -31,16 +30,14 @@ OPENED = Rules.of({"window": {"opening_date": "2026-11-16"}}, source="x")
 
 
 @pytest.fixture
-def store(sqlite_url: str) -> Iterator[Store]:
+def store(sqlite_url):
     """An empty database."""
     opened = open_store(sqlite_url)
     yield opened
     opened.close()
 
 
-def ran(
-    store: Store, day: str, *, mode: Mode = Mode.LIVE, said: str = "", ended: bool = True
-) -> str:
+def ran(store, day, *, mode=Mode.LIVE, said="", ended=True):
     """A night of the account that came to its end, or stopped."""
     run_id = f"{day}-{mode}"
     request = replace(NIGHT, business_date=date.fromisoformat(day), mode=mode)
@@ -54,13 +51,13 @@ def ran(
     return run_id
 
 
-def said(store: Store, request: NightRequest, *, rules: Rules | None = None) -> str:
+def said(store, request, *, rules=None):
     """What stands in place of the night before."""
     with store.reading() as connection:
         return stated_of_predecessor(connection, request, rules=rules or Rules())
 
 
-def refused(store: Store, request: NightRequest, *, rules: Rules | None = None) -> str:
+def refused(store, request, *, rules=None):
     """Why a night may not begin."""
     with pytest.raises(UsageError) as caught:
         said(store, request, rules=rules)
@@ -148,7 +145,7 @@ def test_a_day_without_a_night_says_why(store):
         nights = runs.live_nights(connection, ("100042", "100042001"))
     days = ["2026-11-16", "2026-11-18", "2026-11-19", "2026-11-21", "2026-11-23"]
 
-    def standings(**account: object) -> list[str]:
+    def standings(**account):
         now = datetime(2026, 11, 24, 2, tzinfo=UTC)
         given = {"nights": nights, "rules": Rules(), "now": now} | account
         return [missed_without_a_run(date.fromisoformat(day), **given) for day in days]  # type: ignore[arg-type]  # one of two mappings by name
