@@ -6,7 +6,6 @@
 import json
 import math
 import os
-import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -97,8 +96,6 @@ class DemoFolder:
         self.settlement = root / "settlement"
         """Where the order files and the gateway's settlement files arrive."""
         self.reports = root / "reports"
-        self.prefect = root / "prefect"
-        """Prefect's own state."""
         self.sandbox_state = root / "sandbox.sqlite"
         """Population, clock and effects of the sandbox gateway."""
         self.database = root / "recon.sqlite"
@@ -205,8 +202,6 @@ def empty(folder: DemoFolder) -> None:
     for pattern in _MADE_PATTERNS:
         for path in folder.root.glob(pattern):
             path.unlink(missing_ok=True)
-    if folder.prefect.is_dir():
-        shutil.rmtree(folder.prefect)
 
 
 def write_whole(path: Path, text: str, *, mode: int = GROUP) -> None:

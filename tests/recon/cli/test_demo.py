@@ -127,11 +127,11 @@ def test_preparing_again_changes_no_file_but_the_databases(tmp_path):
 
 def test_fresh_takes_away_only_what_the_demo_made(tmp_path):
     prepare(tmp_path, "--orders", "40")
-    mine = [tmp_path / "notes.txt", tmp_path / "inbox/mine.csv", tmp_path / "config/mine.toml"]
+    (tmp_path / "prefect").mkdir()
+    names = ("notes.txt", "inbox/mine.csv", "config/mine.toml", "prefect/mine.db")
+    mine = [tmp_path / name for name in names]
     for path in mine:
         path.write_text("mine")
-    (tmp_path / "prefect").mkdir()
-    (tmp_path / "prefect/prefect.db").write_text("state")
     # A night's traces: a head of the history that stays would stop the next night's sending.
     archived = "nights/1/2/2026-11-20/20261120-1/proof/manifest.json"
     traces = ("history-head.jsonl", "nights-2026-11-20.xlsx", "metrics/20261120-1.json")
