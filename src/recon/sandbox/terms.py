@@ -2,7 +2,6 @@
 
 from decimal import Decimal
 from functools import cached_property
-from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -143,13 +142,13 @@ def short_name(reason: str) -> str:
     return reason.partition(OF_PARAMETER)[0]
 
 
-def load_terms(*, config_dir: Path | None = None) -> SandboxTerms:
-    """Load the terms of sandbox.toml.
+def load_terms() -> SandboxTerms:
+    """Load the terms of the bundled sandbox.toml.
 
     Raises:
         ConfigurationError: a key is missing, unknown or malformed.
     """
     try:
-        return SandboxTerms.model_validate(load_tables("sandbox", config_dir=config_dir))
+        return SandboxTerms.model_validate(load_tables("sandbox", config_dir=None))
     except ValidationError as error:
         raise ConfigurationError(problems_of(error, source="sandbox.toml")) from error
