@@ -88,23 +88,21 @@ class NightBar:
             sentence = f"{self._steps[self._done]}: {step_progress}"
             self._publish(100.0 * done / len(self._steps), sentence)
 
+    @contextmanager
+    def shown(self) -> Iterator[None]:
+        """Let the work of the block be followed, and published every UPDATE_SECONDS."""
+        ended = threading.Event()
 
-@contextmanager
-def night_bar(steps: Sequence[str], *, publish: Publish) -> Iterator[Callable[[str], None]]:
-    """Show the progress of a night during the block; yields what to call after each step."""
-    bar, ended = NightBar(steps, publish=publish), threading.Event()
+        def publish() -> None:
+            while not ended.wait(UPDATE_SECONDS):
+                self.show()
 
-    def follow() -> None:
-        while not ended.wait(UPDATE_SECONDS):
-            bar.show()
-
-    follower = threading.Thread(target=copy_context().run, args=(follow,), daemon=True)
-    follower.start()
-    try:
-        with reported_to(bar.follow):
-            yield bar.step_done
-    finally:
-        ended.set()
+        threading.Thread(target=copy_context().run, args=(publish,), daemon=True).start()
+        try:
+            with reported_to(self.follow):
+                yield
+        finally:
+            ended.set()
 
 
 MARKDOWN_ESCAPES = str.maketrans({sign: f"\\{sign}" for sign in r"\[]<|"} | {"\n": " "})
@@ -266,8 +264,9 @@ class Artifacts:
                     lambda: update_progress_artifact(artifact, share, description=sentence)
                 )
 
-        with night_bar(steps, publish=publish) as step_done:
-            yield step_done
+        bar = NightBar(steps, publish=publish)
+        with bar.shown():
+            yield bar.step_done
 
     def summary(
         self,

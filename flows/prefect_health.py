@@ -1,7 +1,8 @@
 """The doctor's checks of Prefect: server, access, worker, deployments and automations."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 
 import httpx
 from prefect.client.orchestration import SyncPrefectClient, get_client
@@ -12,21 +13,13 @@ from prefect.settings import get_current_settings
 
 from flows.automations import missing_automations
 from flows.deployments import WORK_POOL, project_of
-from recon.config.settings import Settings, load_settings
+from recon.config.settings import load_settings
 from recon.model.errors import ReconError
 
 DEPLOYMENTS_READ = 200
 """Deployments read per request; the server returns no more."""
 OURS = "flows."
 """The prefix of the entrypoint of every deployment of ours."""
-
-
-def existing_deployments(client: SyncPrefectClient) -> Iterator[DeploymentResponse]:
-    """Yield all deployments that the server has, page by page."""
-    offset = 0
-    while page := client.read_deployments(limit=DEPLOYMENTS_READ, offset=offset):
-        yield from page
-        offset += len(page)
 
 
 STRANGER = "https://stranger.example"
@@ -43,40 +36,39 @@ AUTOMATIONS_COMMAND = "`python -m flows apply` makes them"
 
 def health_checks() -> Iterator[tuple[str, Callable[[], str]]]:
     """Yield the checks: name, and the function that returns a sentence or raises ReconError."""
-    yield "Prefect", _answers
-    yield "Prefect's doors", _doors
-    yield "Prefect's worker", _works
-    yield "Prefect's deployments", _deployments
-    yield "Prefect's automations", _automations
+
+    def asked(check: Callable[[SyncPrefectClient], str]) -> str:
+        with _client() as client:
+            return check(client)
+
+    for name, check in CHECKS.items():
+        yield name, partial(asked, check)
 
 
 def _client() -> SyncPrefectClient:
     return get_client(sync_client=True)
 
 
-def _answers() -> str:
-    with _client() as client:
-        trouble = client.api_healthcheck()
-        if trouble is not None:
-            msg = f"{client.api_url} does not answer ({type(trouble).__name__}): is it running?"
-            raise ReconError(msg)
-        theirs, ours = client.api_version(), client.client_version()
+def _answers(client: SyncPrefectClient) -> str:
+    trouble = client.api_healthcheck()
+    if trouble is not None:
+        msg = f"{client.api_url} does not answer ({type(trouble).__name__}): is it running?"
+        raise ReconError(msg)
+    theirs, ours = client.api_version(), client.client_version()
     if theirs != ours:
         msg = f"the server is Prefect {theirs}, this environment has {ours}: use one version"
         raise ReconError(msg)
     return f"{client.api_url} answers, version {ours}"
 
 
-def _doors() -> str:
-    with _client() as client:
-        url = str(client.api_url)
-        try:
-            template = client.read_work_pool(WORK_POOL).base_job_template
-        except ObjectNotFound:
-            template = {}
-    if wrong := open_doors(url, auth=_auth()):
+def _doors(client: SyncPrefectClient) -> str:
+    if wrong := open_doors(str(client.api_url), auth=_auth()):
         msg = f"the server {'; it '.join(wrong)} (docs/SECURITY.md)"
         raise ReconError(msg)
+    try:
+        template = client.read_work_pool(WORK_POOL).base_job_template
+    except ObjectNotFound:
+        template = {}
     variables = template.get("variables", {}).get("properties", {})
     known = {*template.get("job_configuration", {}), *variables}
     taken = [name for name in OPENING_VARIABLES if name in known]
@@ -124,13 +116,12 @@ def open_doors(api_url: str, *, auth: str) -> list[str]:
     return wrong
 
 
-def _works() -> str:
-    with _client() as client:
-        try:
-            workers = client.read_workers_for_work_pool(WORK_POOL)
-        except ObjectNotFound:
-            msg = f"there is no work pool {WORK_POOL}: `python -m flows files`, then what it prints"
-            raise ReconError(msg) from None
+def _works(client: SyncPrefectClient) -> str:
+    try:
+        workers = client.read_workers_for_work_pool(WORK_POOL)
+    except ObjectNotFound:
+        msg = f"there is no work pool {WORK_POOL}: `python -m flows files`, then what it prints"
+        raise ReconError(msg) from None
     online = [worker.name for worker in workers if worker.status is WorkerStatus.ONLINE]
     if not online:
         msg = f"nobody works for the pool: prefect worker start --pool {WORK_POOL}"
@@ -138,45 +129,53 @@ def _works() -> str:
     return f"{', '.join(online)} for the pool {WORK_POOL}"
 
 
-def _deployments() -> str:
-    settings: Settings = load_settings(os.environ)
+def _deployments(client: SyncPrefectClient) -> str:
+    settings = load_settings(os.environ)
     project = project_of(settings.accounts, retention=settings.retention)
-    wanted = {entry["name"]: entry for entry in project["deployments"]}
-    with _client() as client:
-        status = {
-            deployment.name: deployment
-            for deployment in existing_deployments(client)
-            if (deployment.entrypoint or "").startswith(OURS)
-        }
-    wrong = [f"{name} is missing" for name in sorted({*wanted} - {*status})]
-    for name, deployment in sorted(status.items()):
-        planned = [
+    declared = {
+        entry["name"]: [
+            (planned["cron"], planned["timezone"], planned["parameters"])
+            for planned in entry.get("schedules", ())
+        ]
+        for entry in project["deployments"]
+    }
+    there: dict[str, DeploymentResponse] = {}
+    offset = 0
+    while page := client.read_deployments(limit=DEPLOYMENTS_READ, offset=offset):
+        there |= {each.name: each for each in page if (each.entrypoint or "").startswith(OURS)}
+        offset += len(page)
+    wrong = [f"{name} is missing" for name in sorted({*declared} - {*there})]
+    for name, deployment in sorted(there.items()):
+        active = [
             (
-                getattr(schedule.schedule, "cron", ""),
-                getattr(schedule.schedule, "timezone", ""),
-                schedule.parameters,
+                *(getattr(each.schedule, name, "") for name in ("cron", "timezone")),
+                each.parameters,
             )
-            for schedule in deployment.schedules
-            if schedule.active
+            for each in deployment.schedules
+            if each.active
         ]
-        declared = [
-            (schedule["cron"], schedule["timezone"], schedule["parameters"])
-            for schedule in wanted.get(name, {}).get("schedules", ())
-        ]
-        if planned != declared:
+        if active != declared.get(name, []):
             wrong.append(f"{name} has another schedule, or none is active")
-        elif name in wanted and deployment.paused:
+        elif name in declared and deployment.paused:
             wrong.append(f"{name} is paused")
     if wrong:
         msg = f"{'; '.join(wrong)}: {DEPLOYMENTS_COMMANDS}"
         raise ReconError(msg)
-    return f"{len(wanted)} as the configuration has them"
+    return f"{len(declared)} as the configuration has them"
 
 
-def _automations() -> str:
-    with _client() as client:
-        missing = missing_automations(client)
-    if missing:
+def _automations(client: SyncPrefectClient) -> str:
+    if missing := missing_automations(client):
         msg = f"missing or switched off: {', '.join(missing)}; {AUTOMATIONS_COMMAND}"
         raise ReconError(msg)
     return "all there"
+
+
+CHECKS: Mapping[str, Callable[[SyncPrefectClient], str]] = {
+    "Prefect": _answers,
+    "Prefect's doors": _doors,
+    "Prefect's worker": _works,
+    "Prefect's deployments": _deployments,
+    "Prefect's automations": _automations,
+}
+"""The checks, in order."""

@@ -16,7 +16,6 @@ from flows.artifacts import (
     artifact_key,
     link_of,
     money_rows,
-    night_bar,
     rows_of_totals,
     rows_on_the_page,
     status_lines,
@@ -287,7 +286,7 @@ def test_what_a_step_tells_reaches_prefect_while_it_works(monkeypatch):
         if "200 of 200" in sentence:
             came.set()
 
-    with night_bar(["query"], publish=publish):
+    with NightBar(["query"], publish=publish).shown():
         WorkProgress("orders asked", of=200).advance(200)
         assert came.wait(10)
 
