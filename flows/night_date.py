@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -106,4 +106,4 @@ def last_closed_business_date(
     """
     if schedule_zone:
         calendar = replace(calendar, zone=ZoneInfo(schedule_zone))
-    return calendar.business_date_of(due_at) - timedelta(days=1)
+    return calendar.last_closed(due_at)

@@ -283,7 +283,13 @@ _mover("review", f"Set the review flag of a payment, {JOURNALLED}")
 EXIT_CODES = {"done": 0, "accepted": 0, "pending": 0, "failed": 1, "rejected": 1, "not_sent": 1}
 IN_A_QUERY = "Ask `recon gateway query`, or look into the gateway's portal."
 IN_THE_PORTAL = "No question to the gateway shows it: look it up in the portal."
-CARD_FIELDS = ("card", "expiration_month", "expiration_year", "security_code")
+CARD_FIELDS = {
+    "card": "Card number",
+    "expiration_month": "Month of expiry",
+    "expiration_year": "Year of expiry",
+    "security_code": "Security code",
+}
+"""Field of a card -> what it is asked for as."""
 
 OrderNo = Annotated[str, typer.Argument(help="A new order number.")]
 Currency = Annotated[str, typer.Option(help="Such as EUR.")]
@@ -449,12 +455,9 @@ def _fields(path: Path | None, **given: str) -> dict[str, Any]:
 def _card(path: Path | None) -> dict[str, Any]:
     if path is None:
         return {
-            "card": typer.prompt("Card number", hide_input=True, err=True),
-            "expiration_month": typer.prompt("Month of expiry", hide_input=True, err=True),
-            "expiration_year": typer.prompt("Year of expiry", hide_input=True, err=True),
-            "security_code": typer.prompt("Security code", hide_input=True, err=True),
+            field: typer.prompt(text, hide_input=True, err=True)
+            for field, text in CARD_FIELDS.items()
         }
-
     card = read_private(path)
     if set(card) != set(CARD_FIELDS):
         msg = f"{path} must hold exactly {', '.join(CARD_FIELDS)}; nothing was sent"

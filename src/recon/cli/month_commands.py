@@ -151,7 +151,7 @@ def _to_sign(wanted: "BusinessMonth", which: tuple[str, str], *, environment: "E
 
 
 OWN_FORMAT = "csv"
-STORED_A_LINE = 20
+HELD_BACK_A_LINE = 20
 """Ids of journals that are kept back for one reason, on a line."""
 AGAIN = " Whatever the format: `--again ID` writes a lost one once more (`recon journals`)."
 
@@ -222,7 +222,7 @@ def journals(
             export = export_month(month, account=own, wanted=wanted, environment=environment)
         else:
             export = export_of_night(named, wanted=wanted, environment=environment)
-    _echo_stored_back(export.held_back_journals)
+    _echo_held_back(export.held_back_journals)
     if not export.paths:
         what = f"journals of {period}" if period else "proposed journals"
         echo(nothing_left(f"{export.exported_before} {what}", before=export.exported_before))
@@ -233,14 +233,14 @@ def journals(
         echo(f"  {path}")
 
 
-def _echo_stored_back(held_back_journals: Mapping[str, str]) -> None:
+def _echo_held_back(held_back_journals: Mapping[str, str]) -> None:
     """Each with its reason; one that many share is said once a line of them."""
     by_reason: dict[str, list[str]] = {}
     for name, why in held_back_journals.items():
         by_reason.setdefault(why, []).append(name)
     for why, names in by_reason.items():
-        for first in range(0, len(names), STORED_A_LINE):
-            echo(f"Kept back: {', '.join(names[first : first + STORED_A_LINE])}; {why}.")
+        for first in range(0, len(names), HELD_BACK_A_LINE):
+            echo(f"Kept back: {', '.join(names[first : first + HELD_BACK_A_LINE])}; {why}.")
 
 
 def nothing_left(what: str, *, before: int) -> str:

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import date, datetime, timedelta
+from datetime import date
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,7 +13,6 @@ from recon.model.nights import Mode
 
 if TYPE_CHECKING:
     from recon.config.cluster import Workers
-    from recon.model.business_date import BusinessCalendar
     from recon.steps.runtime.environment import Environment
 
 Night = Annotated[
@@ -97,7 +96,7 @@ def closed_day(text: str = "") -> date:
     from recon.steps.runtime.environment import clock_shift, system_clock
 
     calendar = load_rules(config_dir=config_dir_of(os.environ)).business_calendar
-    return last_closed(calendar, now=system_clock() + clock_shift(os.environ))
+    return calendar.last_closed(system_clock() + clock_shift(os.environ))
 
 
 def days_of(first: str, last: str) -> tuple[date, date]:
@@ -109,11 +108,6 @@ def days_of(first: str, last: str) -> tuple[date, date]:
     """
     to = closed_day(last)
     return date_of(first) if first else to, to
-
-
-def last_closed(calendar: "BusinessCalendar", *, now: datetime) -> date:
-    """The last business date that has closed by a calendar."""
-    return calendar.business_date_of(now) - timedelta(days=1)
 
 
 def named_night(night: str) -> str:

@@ -14,7 +14,6 @@ from recon.cli.night_choices import (
     Night,
     closed_day,
     date_of,
-    last_closed,
     named_night,
     opened,
     run_of,
@@ -125,7 +124,7 @@ def _business_day(as_of: str, *, rules: Path | None) -> date:
     from recon.config.settings import load_rules
 
     calendar = load_rules(config_dir=None, rules_file=rules).business_calendar
-    day = last_closed(calendar, now=_now())
+    day = calendar.last_closed(_now())
     echo(f"As of {day}, the last business date that has closed (--as-of names another).")
     return day
 

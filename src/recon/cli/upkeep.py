@@ -155,24 +155,10 @@ def sandbox(
     ] = "",
 ) -> None:
     """Play the gateway on this machine until Ctrl-C; prints its address and what to set."""
+    options = dict(locals())  # the parameters, before anything else is named
     from recon.sandbox import SandboxOptions, serve
 
-    options = SandboxOptions(
-        port=port,
-        seed=seed,
-        orders=orders,
-        state=state,
-        fault_plan=fault_plan,
-        merchant=merchant,
-        account=account,
-        sign_key=sign_key,
-        profile=profile,
-        registered_ip=registered_ip,
-        capture_mode=capture_mode,
-        real_clock=real_clock,
-        notify_url=notify_url,
-    )
-    serve(options)
+    serve(SandboxOptions(**options))
 
 
 SERVED = Literal["desk", "signer", "notifications"]

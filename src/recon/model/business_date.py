@@ -91,6 +91,10 @@ class BusinessCalendar:
             day += timedelta(days=1)
         return day
 
+    def last_closed(self, instant: datetime) -> date:
+        """The newest business date that had closed at an instant."""
+        return self.business_date_of(instant) - timedelta(days=1)
+
     def local_date(self, instant: datetime) -> date:
         """The calendar day of an instant in the calendar's zone."""
         return instant.astimezone(self.zone).date()
