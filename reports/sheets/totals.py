@@ -108,7 +108,7 @@ COUNTS_AS: Mapping[str, str] = {
     **dict.fromkeys((moves.REOPENED, moves.RETURNED), AGAIN),
     **dict.fromkeys(moves.STILL_OPEN, STILL_OPEN),
     **{label: label for label in moves.FOR_GOOD},
-    **dict.fromkeys((moves.PENDING, moves.UNVERIFIED, moves.EXPLAINED, moves.NOT_SEEN), OTHER),
+    **dict.fromkeys((moves.PENDING, moves.UNVERIFIED, moves.EXPLAINED, moves.NEVER_SEEN), OTHER),
 }
 """Every movement of the engine -> its column of the roll-forward."""
 

@@ -14,7 +14,7 @@ from flows import serve
 from flows.serve import key_set_apart
 from recon.config.keys import SIGNER_VARIABLE
 from recon.gateway_client import UnsignedError
-from recon.gateway_client.interface import Wanted
+from recon.gateway_client.interface import SignedMessage
 from recon.instructions.account import SignerSocket
 from tests.flows.flow_in_process import without_prefect
 
@@ -120,9 +120,11 @@ def test_another_users_worker_finds_no_key_at_all(folder):
     assert looked(folder, variables, uid=NOBODY) == []
     socket = SignerSocket(Path(variables[SIGNER_VARIABLE]), retry_seconds=0)
     merchant, _, account = ACCOUNT.partition("/")
-    wanted = Wanted(template="payout", merchant_id=merchant, account_id=account, fields={})
+    wanted = SignedMessage(template="payout", merchant_id=merchant, account_id=account, fields={})
     assert socket.sign(
-        Wanted(template="retrievalTrans", merchant_id=merchant, account_id=account, fields={})
+        SignedMessage(
+            template="retrievalTrans", merchant_id=merchant, account_id=account, fields={}
+        )
     )
     with pytest.raises(UnsignedError, match="the signer refused"):
         socket.sign(wanted)

@@ -42,7 +42,7 @@ class FactsFile:
 
 def write_facts(
     storage: Storage,
-    parts: Iterable[pa.Table],
+    tables: Iterable[pa.Table],
     *,
     folder: str,
     schema: FileSchema,
@@ -57,7 +57,7 @@ def write_facts(
     with tempfile.TemporaryFile() as temporary:
         with _room():
             hashing = Hashing(temporary)
-            write_tables(cast("BinaryIO", hashing), parts, schema=schema)
+            write_tables(cast("BinaryIO", hashing), tables, schema=schema)
             temporary.seek(0, io.SEEK_SET)
         file = FactsFile(folder, hashing.digest.hexdigest(), hashing.size)
         with reachable(storage, doing=doing), storage.writing(file.path) as out:

@@ -62,11 +62,11 @@ def sortable(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if not pa.types.is_dictionary(column.type) or len(column) == 0:
         return column.cast(pa.string()) if pa.types.is_dictionary(column.type) else column
     whole = column.unify_dictionaries().combine_chunks()
-    words = whole.chunk(0) if isinstance(whole, pa.ChunkedArray) else whole
-    ranks = pc.rank(words.dictionary, tiebreaker="dense")
+    texts = whole.chunk(0) if isinstance(whole, pa.ChunkedArray) else whole
+    ranks = pc.rank(texts.dictionary, tiebreaker="dense")
     # For a million rows this saves 8 MB per dictionary column.
     kind = pa.uint16() if len(ranks) <= DICTIONARY_MAX else pa.uint32()
-    return ranks.cast(kind).take(words.indices)
+    return ranks.cast(kind).take(texts.indices)
 
 
 def write_ordered(file: BinaryIO, rows: pa.Table, *, schema: FileSchema) -> None:
@@ -87,14 +87,14 @@ def _without_rows(schema: FileSchema) -> bytes:
     return file.getvalue()
 
 
-def write_tables(file: BinaryIO, parts: Iterable[pa.Table], *, schema: FileSchema) -> None:
+def write_tables(file: BinaryIO, tables: Iterable[pa.Table], *, schema: FileSchema) -> None:
     """Write tables one after another, each as row groups of its own."""
     metadata = {**(schema.columns.metadata or {}), METADATA: schema.label}
     equals = {field.name: pa.types.is_dictionary(field.type) for field in schema.columns}
     is_text = {field.name: pa.types.is_string(field.type) for field in schema.columns}
     writer: pq.ParquetWriter | None = None
     try:
-        for table in parts:
+        for table in tables:
             writer = writer or pq.ParquetWriter(
                 file,
                 schema.columns.with_metadata(metadata),
@@ -126,8 +126,8 @@ def _numbered_alike(rows: pa.Table) -> pa.Table:
     """
     for at, field in enumerate(rows.schema):
         if pa.types.is_dictionary(field.type):
-            words = rows.column(at).cast(pa.string()).combine_chunks()
-            rows = rows.set_column(at, field, words.dictionary_encode())
+            texts = rows.column(at).cast(pa.string()).combine_chunks()
+            rows = rows.set_column(at, field, texts.dictionary_encode())
     return rows
 
 

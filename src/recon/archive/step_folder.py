@@ -157,7 +157,7 @@ class Document:
     content: bytes
 
 
-Part = Rows | Document
+StepFile = Rows | Document
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +176,7 @@ def write_step(
     *,
     night: str,
     about: About,
-    parts: Iterable[Part],
+    files: Iterable[StepFile],
     crash_point: Callable[[str], None] = lambda _: None,
 ) -> Sealed:
     """Write a step of a night, or return the existing one if its content is the same.
@@ -185,7 +185,7 @@ def write_step(
         storage: The archive.
         night: The folder of the run, relative to the archive.
         about: What the step belongs to; `about.step` names its folder.
-        parts: Its files; all are in memory only if an earlier attempt has to be compared.
+        files: Its files; all are in memory only if an earlier attempt has to be compared.
         crash_point: Called where tests end the process.
 
     Raises:
@@ -198,21 +198,21 @@ def write_step(
         supersede(storage, folder=folder)
         saved = None
     if saved is not None:
-        parts = [*parts]
-        wanted = Manifest(about, tuple(map(expected_entry, parts)))
-        if saved.manifest.same_content(wanted) and not step_problems(storage, saved):
+        files = [*files]
+        expected = Manifest(about, tuple(map(expected_entry, files)))
+        if saved.manifest.same_content(expected) and not step_problems(storage, saved):
             return saved
         supersede(storage, folder=folder)
     for name in storage.names(folder):
         storage.remove(name)  # left by an attempt without a manifest
 
-    def write(part: Part) -> FileEntry:
-        entry = write_file(storage, part, folder=folder, flushed=False)
+    def write(step_file: StepFile) -> FileEntry:
+        entry = write_file(storage, step_file, folder=folder, flushed=False)
         crash_point("archived a part")
         return entry
 
     # Unlike a loop, `map` holds no reference to a file while the next one is made.
-    entries = tuple(map(write, parts))
+    entries = tuple(map(write, files))
     if entries:
         # The manifest must not name files whose names a power failure could undo.
         storage.flush(folder)
@@ -400,12 +400,14 @@ def supersede(storage: Storage, *, folder: str) -> None:
     raise ArchiveBrokenError(msg)
 
 
-def expected_entry(part: Part) -> FileEntry:
+def expected_entry(step_file: StepFile) -> FileEntry:
     """Return the manifest entry that a file will have when it is written."""
-    return _filled(None, part)
+    return _filled(None, step_file)
 
 
-def write_file(storage: Storage, part: Part, *, folder: str, flushed: bool = True) -> FileEntry:
+def write_file(
+    storage: Storage, step_file: StepFile, *, folder: str, flushed: bool = True
+) -> FileEntry:
     """Write one file of a step, replacing any leftover of that name.
 
     `flushed` is as for Storage.writing.
@@ -413,18 +415,18 @@ def write_file(storage: Storage, part: Part, *, folder: str, flushed: bool = Tru
     Raises:
         OSError: The archive cannot be written.
     """
-    with storage.writing(f"{folder}/{part.name}", flushed=flushed) as file:
-        return _filled(file, part)
+    with storage.writing(f"{folder}/{step_file.name}", flushed=flushed) as file:
+        return _filled(file, step_file)
 
 
-def _filled(file: BinaryIO | None, part: Part) -> FileEntry:
+def _filled(file: BinaryIO | None, step_file: StepFile) -> FileEntry:
     hashing, rows, schema = Hashing(file), 0, ""
-    if isinstance(part, Rows):
-        rows, schema = part.rows.num_rows, part.schema.label.decode()
-        write_ordered(cast("BinaryIO", hashing), part.rows, schema=part.schema)
+    if isinstance(step_file, Rows):
+        rows, schema = step_file.rows.num_rows, step_file.schema.label.decode()
+        write_ordered(cast("BinaryIO", hashing), step_file.rows, schema=step_file.schema)
     else:
-        hashing.write(part.content)
-    return FileEntry(part.name, rows, hashing.size, hashing.digest.hexdigest(), schema)
+        hashing.write(step_file.content)
+    return FileEntry(step_file.name, rows, hashing.size, hashing.digest.hexdigest(), schema)
 
 
 class Hashing(RawIOBase):

@@ -290,10 +290,10 @@ class RemoteStorage:
         self._storage = storage
         self._root = root.strip("/")
         self._shown = shown
-        self._patience = deadline
+        self._deadline = deadline
 
     def _ask(self, call: Callable[..., Answer], *arguments: Any, **options: Any) -> Answer:
-        return self._patience.ask(partial(call, *arguments, **options), shown=self._shown)
+        return self._deadline.ask(partial(call, *arguments, **options), shown=self._shown)
 
     @property
     def shown(self) -> str:
@@ -315,10 +315,10 @@ class RemoteStorage:
                 msg = f"it said that it kept {name}, and has no such object, or another one"
                 raise OSError(msg)
 
-    def _has(self, name: str, wanted: BinaryIO) -> bool:
+    def _has(self, name: str, expected: BinaryIO) -> bool:
         try:
             with self.reading(name) as (saved, _):
-                while block := wanted.read(CHECKED_BYTES):
+                while block := expected.read(CHECKED_BYTES):
                     if saved.read(CHECKED_BYTES) != block:
                         return False
                 return not saved.read(1)

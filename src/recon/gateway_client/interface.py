@@ -221,34 +221,34 @@ class WireAmounts(InterfaceTable):
         unknown currency is a problem of the currency field. A part of a total may be zero.
         """
         problem = number_problem(value, may_be_zero=may_be_zero)
-        wanted = self.decimals_of(currency)
-        if problem or wanted is None or not isinstance(value, Decimal):
+        decimal_count = self.decimals_of(currency)
+        if problem or decimal_count is None or not isinstance(value, Decimal):
             return problem
         try:
             self._grammar(currency, is_short=False)(f"{value:f}")
         except AmountError as error:
             return str(error)
-        fits = value == round(value, wanted)
-        return "" if fits else f"{value} {currency} cannot be written with {wanted} decimals"
+        fits = value == round(value, decimal_count)
+        return "" if fits else f"{value} {currency} cannot be written with {decimal_count} decimals"
 
     def written(self, value: Decimal, *, currency: str) -> str:
         """Format a valid amount for the wire: 1200 and 1200.00 yen look the same."""
-        wanted = self.decimals_of(currency)
-        return f"{value:f}" if wanted is None else f"{value:.{wanted}f}"
+        decimal_count = self.decimals_of(currency)
+        return f"{value:f}" if decimal_count is None else f"{value:.{decimal_count}f}"
 
     def _grammar(self, currency: str, *, is_short: bool) -> Callable[[str], Decimal]:
         """Return the parser of amounts; it raises AmountError for other texts and currencies.
 
         `is_short`: any number of decimals up to the currency's is accepted, not only the wire's.
         """
-        wanted, own = self.decimals_of(currency), _iso_decimals(currency)
+        decimal_count, own = self.decimals_of(currency), _iso_decimals(currency)
 
         def read(text: str) -> Decimal:
-            if wanted is None:
+            if decimal_count is None:
                 msg = f"{currency!r} {self.currency_problem(currency)}"
                 raise AmountError(msg)
-            decimals = wanted if own is None else own
-            enough = len(text.partition(".")[2]) if is_short else wanted
+            decimals = decimal_count if own is None else own
+            enough = len(text.partition(".")[2]) if is_short else decimal_count
             read_amount(text, currency=currency, decimals=decimals, wire_decimals=enough)
             return Decimal(text)
 
@@ -498,7 +498,7 @@ def _refuse_gaps(interface: GatewayInterface) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class SignedMessage:
     """A message to be signed or verified; only the named fields are signed."""
 
     template: str
@@ -512,7 +512,7 @@ class Wanted:
 class Signer(Protocol):
     """A holder of the key that signs for us; `instructions.account` has an implementation."""
 
-    def sign(self, wanted: Wanted) -> str:
+    def sign(self, signed: SignedMessage) -> str:
         """Return the signature of a message, in hexadecimal.
 
         Raises:
@@ -520,7 +520,7 @@ class Signer(Protocol):
         """
         ...
 
-    def matches(self, wanted: Wanted, *, given: str) -> bool:
+    def matches(self, signed: SignedMessage, *, given: str) -> bool:
         """Return whether `given` is the signature of a message.
 
         Raises:
@@ -584,10 +584,10 @@ class OurAccount:
         Raises:
             UnsignedError: the holder of the key refused, or is not available.
         """
-        wanted = Wanted(template, self.merchant_id, self.account_id, fields, tuple(rows))
+        signed = SignedMessage(template, self.merchant_id, self.account_id, fields, tuple(rows))
         if isinstance(self.sign_key, SecretStr):
-            return signed_with(self.sign_key, wanted, interface=self.interface)
-        return self.sign_key.sign(wanted)
+            return signed_with(self.sign_key, signed, interface=self.interface)
+        return self.sign_key.sign(signed)
 
     def is_signed(
         self,
@@ -605,12 +605,14 @@ class OurAccount:
             UnsignedError: the holder of the key is not available.
         """
         covered = self.interface.signature.templates[template]
-        shown = {name: fields[name] for name in covered if name in fields}
-        wanted = Wanted(template, self.merchant_id, self.account_id, shown, tuple(rows))
+        covered_fields = {name: fields[name] for name in covered if name in fields}
+        signed = SignedMessage(
+            template, self.merchant_id, self.account_id, covered_fields, tuple(rows)
+        )
         if isinstance(self.sign_key, SecretStr):
-            expected = signed_with(self.sign_key, wanted, interface=self.interface)
+            expected = signed_with(self.sign_key, signed, interface=self.interface)
             return same_signature(given, expected=expected)
-        return self.sign_key.matches(wanted, given=given)
+        return self.sign_key.matches(signed, given=given)
 
     async def in_thread(self, make: Callable[[], Made]) -> Made:
         """Call `make`, in a thread if it may wait for another process to sign."""
@@ -641,15 +643,15 @@ class SignatureState(StrEnum):
     UNCHECKED = "unchecked"
 
 
-def signed_with(key: SecretStr, wanted: Wanted, *, interface: GatewayInterface) -> str:
+def signed_with(key: SecretStr, signed: SignedMessage, *, interface: GatewayInterface) -> str:
     """Return the signature of a message with a key at hand."""
     rules = interface.signature
-    ours = {"merchant_id": wanted.merchant_id, "account_id": wanted.account_id}
-    known = {**wanted.fields, **ours}
+    ours = {"merchant_id": signed.merchant_id, "account_id": signed.account_id}
+    known = {**signed.fields, **ours}
     values: list[str] = []
-    for name in rules.templates[wanted.template]:
+    for name in rules.templates[signed.template]:
         if name.endswith(EACH_ROW):
-            values.extend(row.get(name.removesuffix(EACH_ROW), "") for row in wanted.rows)
+            values.extend(row.get(name.removesuffix(EACH_ROW), "") for row in signed.rows)
         else:
             values.append(known.get(name, ""))
     # Only U+0020 counts as a space (A-17): all other white space is signed.

@@ -16,7 +16,7 @@ from recon.config.settings import Settings
 from recon.gateway_client import AsyncGateway, Connection, QueryLimits
 from recon.gateway_client.addresses import DIRECT, Route, checked_base_url, checked_proxy, trust
 from recon.gateway_client.errors import AddressError, InterfaceError, UnsignedError
-from recon.gateway_client.interface import GatewayInterface, Wanted
+from recon.gateway_client.interface import GatewayInterface, SignedMessage
 from recon.model.errors import ConfigurationError
 from recon.model.terms import Clock
 from recon.privacy.foreign_text import redacted
@@ -53,25 +53,25 @@ class SignerSocket:
         """Return the same signer with other grounds."""
         return replace(self, grounds=grounds)
 
-    def sign(self, wanted: Wanted) -> str:
+    def sign(self, signed: SignedMessage) -> str:
         """Return the signature of a message.
 
         Raises:
             UnsignedError: The signer refused, or did not answer in time; nothing was signed.
         """
-        reply = self._asked(SIGN_PATH, message_of(wanted) | {"grounds": self.grounds})
+        reply = self._answer(SIGN_PATH, message_of(signed) | {"grounds": self.grounds})
         signature = reply.get("signature")
         if not isinstance(signature, str) or not signature:
-            self._gone("its answer cannot be read")
+            self._unreachable("its answer cannot be read")
         return signature
 
-    def matches(self, wanted: Wanted, *, given: str) -> bool:
+    def matches(self, signed: SignedMessage, *, given: str) -> bool:
         """Return whether `given` is the signature of a message.
 
         Raises:
             UnsignedError: The signer refused, or did not answer in time.
         """
-        return self._asked(MATCHES_PATH, message_of(wanted) | {"given": given})["matches"] is True
+        return self._answer(MATCHES_PATH, message_of(signed) | {"given": given})["matches"] is True
 
     def health(self) -> Mapping[str, Any]:
         """Return the signer's own status; it is asked once.
@@ -79,9 +79,9 @@ class SignerSocket:
         Raises:
             UnsignedError: The signer did not answer.
         """
-        return replace(self, retry_seconds=0)._asked(HEALTH_PATH)  # noqa: SLF001 - itself
+        return replace(self, retry_seconds=0)._answer(HEALTH_PATH)  # noqa: SLF001 - itself
 
-    def _asked(self, path: str, message: Mapping[str, Any] | None = None) -> Mapping[str, Any]:
+    def _answer(self, path: str, message: Mapping[str, Any] | None = None) -> Mapping[str, Any]:
         body = None if message is None else json.dumps(message).encode()
         if body is not None and len(body) > REQUEST_BYTES_MAX:
             msg = (
@@ -102,7 +102,7 @@ class SignerSocket:
             if status and status not in REPEATED_STATUSES:
                 raise _refusal(reply, status=status)
             if time.monotonic() >= give_up_at:
-                self._gone(why)
+                self._unreachable(why)
             time.sleep(PAUSE_SECONDS)
 
     def _call(self, path: str, *, body: bytes | None) -> tuple[int, dict[str, Any]]:
@@ -114,20 +114,20 @@ class SignerSocket:
         document = json.loads(content)
         return reply.status, document if isinstance(document, dict) else {}
 
-    def _gone(self, why: str) -> NoReturn:
+    def _unreachable(self, why: str) -> NoReturn:
         waited = f" within {self.retry_seconds:g} s" if self.retry_seconds else ""
         msg = f"the signer at {self.path} did not answer{waited} ({why}); nothing was sent"
         raise UnsignedError(msg)
 
 
-def message_of(wanted: Wanted) -> dict[str, Any]:
+def message_of(signed: SignedMessage) -> dict[str, Any]:
     """Return a message as JSON data for the signer: its non-empty text fields by name."""
     return {
-        "template": wanted.template,
-        "merchant_id": wanted.merchant_id,
-        "account_id": wanted.account_id,
-        "fields": _texts(wanted.fields),
-        "rows": [_texts(row) for row in wanted.rows],
+        "template": signed.template,
+        "merchant_id": signed.merchant_id,
+        "account_id": signed.account_id,
+        "fields": _texts(signed.fields),
+        "rows": [_texts(row) for row in signed.rows],
     }
 
 
@@ -137,8 +137,8 @@ def _texts(fields: Mapping[str, Any]) -> dict[str, str]:
 
 def _refusal(reply: Mapping[str, Any], *, status: int) -> UnsignedError:
     reason = redacted(str(reply.get("message") or f"HTTP {status}"))
-    refused = reply.get("refused")
-    rows = refused if isinstance(refused, dict) else {}
+    refusals = reply.get("refused")
+    rows = refusals if isinstance(refusals, dict) else {}
     by_row = {int(row): redacted(str(why)) for row, why in rows.items() if row.isdecimal()}
     msg = f"the signer refused: {reason}; nothing was sent"
     return UnsignedError(msg, refused=by_row, final=True)

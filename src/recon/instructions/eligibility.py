@@ -199,8 +199,8 @@ def _choose(
         )
     if len({p.transaction_id for p in payments}) == 1:
         return payments[0]
-    wanted = _WANTED[instruction.kind]
-    fitting = {p.transaction_id: p for p in payments if p.state in wanted}
+    possible = _POSSIBLE[instruction.kind]
+    fitting = {p.transaction_id: p for p in payments if p.state in possible}
     if len(fitting) == 1:
         return next(iter(fitting.values()))
     return "several payments could be meant; name the transaction_id in the order file"
@@ -292,7 +292,7 @@ def _beyond_captured(
     return ""
 
 
-_WANTED: Mapping[InstructionKind, frozenset[GatewayState]] = {
+_POSSIBLE: Mapping[InstructionKind, frozenset[GatewayState]] = {
     InstructionKind.CAPTURE: frozenset({GatewayState.AUTHORISED}),
     InstructionKind.CANCEL: frozenset({GatewayState.AUTHORISED}),
     InstructionKind.REVIEW: frozenset({GatewayState.IN_REVIEW}),

@@ -41,7 +41,7 @@ FOLLOWS: Mapping[InstructionState, frozenset[InstructionState]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class RequestFields:
     """Fields common to instructions and to file rows that request one."""
 
     merchant_id: str
@@ -66,7 +66,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Instruction(Asked):
+class Instruction(RequestFields):
     """One instruction of the journal. Amounts are minor units of the currency."""
 
     instruction_id: str
@@ -123,7 +123,7 @@ class Instruction(Asked):
         return self.kind in MOVES_MONEY and self.may_have_taken_effect
 
 
-BOUND = (
+ATTESTED = (
     *("merchant_id", "account_id", "kind", "order_no", "transaction_id", "currency", "amount"),
     *("payment_amount", "reason", "request_id", "review_flag", "recurring_id", "contract_name"),
     *("gateway_request_id", "payee", "payee_digest", "again_for", "repeats", "sealed"),
@@ -141,13 +141,13 @@ Terms = Mapping[str, str | int]
 
 def terms_of(item: Instruction) -> dict[str, str | int]:
     """Return the terms that an instruction would be sent with now."""
-    values = {name: getattr(item, name) for name in BOUND}
+    values = {name: getattr(item, name) for name in ATTESTED}
     if item.kind is not InstructionKind.PAYOUT:
         del values[OF_PAYOUTS]
-    return {name: _shown(name, value) for name, value in values.items() if value}
+    return {name: _stored_as(name, value) for name, value in values.items() if value}
 
 
-def _shown(name: str, value: str | int) -> str | int:
+def _stored_as(name: str, value: str | int) -> str | int:
     if name in STORED_AS_DIGEST:
         return text_digest(str(value))
     return value if isinstance(value, int) else str(value)
@@ -253,7 +253,7 @@ def plain_id(request_id: str) -> str:
 
 
 def unagreed(
-    wanted: Instruction,
+    sent: Instruction,
     *,
     others: Iterable[Instruction],
     transaction_id: str,
@@ -262,22 +262,22 @@ def unagreed(
     """Return instructions that may have done this movement already, unless approved together.
 
     Args:
-        wanted: The instruction about to be sent.
+        sent: The instruction about to be sent.
         others: The journal's rows of the same payment, payee or subscription.
         transaction_id: The payment that it would be sent for.
         ids_unique: As above.
     """
-    own = Intention.of(wanted)
+    own = Intention.of(sent)
     own = own if own.subject else replace(own, transaction_id=transaction_id)
     return tuple(
         other
         for other in others
-        if other.instruction_id != wanted.instruction_id
+        if other.instruction_id != sent.instruction_id
         and other.may_have_taken_effect
         and own.may_be(Intention.of(other), ids_unique=ids_unique)
         # Excluded if people approved one of them while the other was shown to them.
-        and other.instruction_id not in wanted.repeats.split()
-        and wanted.instruction_id not in other.repeats.split()
+        and other.instruction_id not in sent.repeats.split()
+        and sent.instruction_id not in other.repeats.split()
     )
 
 

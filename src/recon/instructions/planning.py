@@ -27,9 +27,9 @@ from recon.instructions.instruction import (
     IF_MEANT_TWICE,
     MOVES_MONEY,
     REPEAT,
-    Asked,
     Instruction,
     Intention,
+    RequestFields,
     ids_differ,
     named,
     plain_id,
@@ -64,7 +64,7 @@ class OrderRow:
     expected_captured_amount: int | None = None
     refund_amount: int | None = None
 
-    def asked(self, kind: InstructionKind, *, before: int = 0) -> int:
+    def requested(self, kind: InstructionKind, *, before: int = 0) -> int:
         """Return the amount that a blank action_amount requests.
 
         For refunds it is what remains after `before`, the sum of those instructed earlier, or the
@@ -82,17 +82,17 @@ class OrderRow:
             amount: What it would move.
             before: Sum of the same kind that was instructed earlier for the payment.
         """
-        asked = f"{CONTRADICTS}: {kind} of {self._money(amount)}, but the row's"
+        requested = f"{CONTRADICTS}: {kind} of {self._money(amount)}, but the row's"
         if self.status not in _FITTING[kind]:
-            return f"{asked} status is {self.status}"
+            return f"{requested} status is {self.status}"
         bounds = [self._figure(kind)]
         if kind in _IN_PARTS:
             bounds += [self._captured, (self.amount, "amount")]
         before = before if self._is_total(kind) else 0
-        for bound, column in bounds:
-            if amount > bound - before or (not amount and kind in _IN_PARTS):
+        for limit, column in bounds:
+            if amount > limit - before or (not amount and kind in _IN_PARTS):
                 part = f", of which {self._money(before)} is instructed already" if before else ""
-                return f"{asked} {column} is {self._money(bound)}{part}"
+                return f"{requested} {column} is {self._money(limit)}{part}"
         return ""
 
     @property
@@ -196,12 +196,12 @@ class SendingAllowance:
                 f"it is above the limit of {bounds.item} {currency} for one instruction and is "
                 "never sent; withdraw it, or raise `item` in limits.toml"
             )
-        for (name, sent), bound in zip(self._sent.items(), (bounds.night, bounds.day), strict=True):
+        for (name, sent), limit in zip(self._sent.items(), (bounds.night, bounds.day), strict=True):
             after = money(sent[currency] + amount)
-            if bound is not None and after.amount > bound:
+            if limit is not None and after.amount > limit:
                 return (
                     f"with it this {name} would have sent {after}, more than its "
-                    f"limit of {bound} {currency}; it waits for the next, or raise `{name}` in "
+                    f"limit of {limit} {currency}; it waits for the next, or raise `{name}` in "
                     "limits.toml"
                 )
         for sent in self._sent.values():
@@ -259,7 +259,7 @@ class Known:
         self._by_key[earlier.natural_key] = earlier
         if item.request_id:
             self._by_request.setdefault(plain_id(item.request_id), earlier)
-        for key in _places(earlier.intention):
+        for key in _keys(earlier.intention):
             self._about[key].append(earlier)
 
     def meant(self, item: "Instruction | Action") -> Intention:
@@ -278,7 +278,7 @@ class Known:
         """Return those of the same kind and the same order, payee, subscription or payment."""
         nearby = {
             instruction.instruction_id: instruction
-            for key in _places(intention)
+            for key in _keys(intention)
             for instruction in self._about.get(key, ())
         }
         return list(nearby.values())
@@ -300,7 +300,7 @@ class Known:
         ]
 
 
-def _places(intention: Intention) -> Iterator[tuple[str, ...]]:
+def _keys(intention: Intention) -> Iterator[tuple[str, ...]]:
     if intention.subject:
         yield intention.kind.value, intention.subject
         return
@@ -326,7 +326,7 @@ REQUEST_IDS = uuid.UUID("5f0c6c1e-2f0b-5d0e-9c3a-7a4b1d6e8f20")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Action(Asked):
+class Action(RequestFields):
     """One row of a file that requests a movement."""
 
     action_id: int
@@ -345,7 +345,7 @@ class Action(Asked):
         """Amount to move; if blank, the order row's own figure, else the whole order."""
         if self.action_amount is not None:
             return self.action_amount
-        return self.order_amount if self.row is None else self.row.asked(self.kind)
+        return self.order_amount if self.row is None else self.row.requested(self.kind)
 
     @property
     def base_key(self) -> str:
@@ -394,35 +394,39 @@ def plan(
     new: list[Instruction] = []
     links: list[tuple[int, str]] = []
     for action in planning.actions:
-        wanted, planned_id = planning.resolved(action)
+        resolved_action, planned_id = planning.resolved(action)
         if not planned_id:
-            meant = known.meant(wanted)
-            because, repeats = planning.hold(wanted, meant)
+            meant = known.meant(resolved_action)
+            because, repeats = planning.hold(resolved_action, meant)
             limit = ""
-            if allowance and wanted.kind is InstructionKind.PAYOUT:
+            if allowance and resolved_action.kind is InstructionKind.PAYOUT:
                 limit = allowance.hold_on_payout(
-                    payee=wanted.payee, payee_digest=wanted.payee_digest
+                    payee=resolved_action.payee, payee_digest=resolved_action.payee_digest
                 )
             elif allowance and auto_approve and not because:
                 limit = allowance.hold_on(
-                    wanted.kind, currency=wanted.currency, amount=wanted.amount
+                    resolved_action.kind,
+                    currency=resolved_action.currency,
+                    amount=resolved_action.amount,
                 )
             because = "; ".join(filter(None, (because, limit)))[:HOLD_CHARACTERS]
             approved = auto_approve and not because
-            instruction_id, natural_key = new_id(), planning.free_key(wanted)
+            instruction_id, natural_key = new_id(), planning.free_key(resolved_action)
             instruction = Instruction(
-                **{name.name: getattr(wanted, name.name) for name in fields(Asked)},
+                **{
+                    name.name: getattr(resolved_action, name.name) for name in fields(RequestFields)
+                },
                 instruction_id=instruction_id,
                 natural_key=natural_key,
-                amount=wanted.amount,
-                payment_amount=wanted.order_amount,
+                amount=resolved_action.amount,
+                payment_amount=resolved_action.order_amount,
                 state=InstructionState.APPROVED if approved else InstructionState.PLANNED,
                 hold=because,
                 approved_by=RULE_APPROVER if approved else "",
                 gateway_request_id=str(uuid.uuid5(REQUEST_IDS, instruction_id)),
                 repeats=named(repeat.instruction_id for repeat in repeats[:REPEATS_NAMED_MAX]),
             )
-            planning.note(wanted, instruction=instruction)
+            planning.note(resolved_action, instruction=instruction)
             new.append(instruction)
             planned_id = instruction.instruction_id
         links.append((action.action_id, planned_id))
@@ -455,11 +459,13 @@ class _Planning:
         before = self._before(action, meant)
         if action.row is None or action.action_amount is not None or not before:
             return action, ""
-        rest = replace(action, action_amount=action.row.asked(action.kind, before=before))
-        if rest.amount != action.amount:
+        remainder = replace(action, action_amount=action.row.requested(action.kind, before=before))
+        if remainder.amount != action.amount:
             # Those that may still move are in `before`: only an ended one can be this remainder.
-            alike = self._known.alike(self._known.meant(rest))
-            return rest, self._first_repeated(rest, [one for one in alike if one.state in _ENDED])
+            alike = self._known.alike(self._known.meant(remainder))
+            return remainder, self._first_repeated(
+                remainder, [one for one in alike if one.state in _ENDED]
+            )
         if action.kind is not InstructionKind.REFUND or before != action.amount:
             return action, ""
         live = [one for one in self._known.related(meant) if one.state not in _ENDED]
@@ -571,13 +577,13 @@ class _Planning:
 
     def _replaces(self, action: Action, meant: Intention) -> str:
         """Return a message if it replaces what an earlier version of its file requested."""
-        asked = self._asked[action.file_id, action.kind, action.order_no]
+        requested = self._asked[action.file_id, action.kind, action.order_no]
         for earlier in self._known.related(meant):
             if (
                 earlier.file_name == action.file_name
                 and not earlier.is_again
                 and not ids_differ(earlier.intention.request_id, action.request_id)
-                and not any(_still_asks(own, earlier.intention) for own in asked)
+                and not any(_still_asks(own, earlier.intention) for own in requested)
             ):
                 return (
                     f"a newer version of {action.file_name} has this in place of instruction "

@@ -241,12 +241,12 @@ def answers_of(replies: QueryAnswers, *, rules: Rules) -> KeyAnswers:
 
 def _unused(replies: QueryAnswers) -> Iterator[str]:
     """Yield messages on rows that were not queried, and on unreadable cells of rows that count."""
-    refused = {f"{failed.key}: {failed.reason}" for failed in replies.failed}
+    failed_keys = {f"{failed.key}: {failed.reason}" for failed in replies.failed}
     for finding in replies.findings:
         if finding.kind is FindingKind.FOREIGN_ROW:
             order, transaction = finding.order_no or "none", finding.transaction_id or "none"
             yield f"{finding.message}: order {order}, transaction {transaction}"
-        elif finding.kind is FindingKind.MALFORMED and finding.message not in refused:
+        elif finding.kind is FindingKind.MALFORMED and finding.message not in failed_keys:
             yield finding.message
 
 

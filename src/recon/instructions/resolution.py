@@ -359,8 +359,8 @@ def by_settlement(
         lines: Lines with its transaction, or with one of its references.
         known: The gateway's references of our other refunds, whose lines do not count.
     """
-    wanted = _TYPES.get(instruction.kind)
-    moved = [line for line in lines if line.entry_type == wanted]
+    row_type = _TYPES.get(instruction.kind)
+    moved = [line for line in lines if line.entry_type == row_type]
     ours = [line for line in moved if line.own_reference in our_references(instruction)]
     if ours:  # it decides only if there is one, of our amount
         sentence = f"{_text(ours[0])} has our reference"

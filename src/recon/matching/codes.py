@@ -92,9 +92,9 @@ def _comparison(node: ast.Compare, *, facts: Mapping[str, type]) -> Condition:
     sides = [_value(side, facts=facts) for side in (node.left, *node.comparators)]
     pairs = []
     for (kind, one), sign, (other_kind, other) in zip(sides, node.ops, sides[1:], strict=False):
-        wanted = (tuple, kind) if isinstance(sign, _OF_SEVERAL) else kind
+        expected = (tuple, kind) if isinstance(sign, _OF_SEVERAL) else kind
         is_ordered = isinstance(sign, _IN_ORDER) and kind is not int
-        if type(sign) not in _COMPARED or other_kind != wanted or is_ordered:
+        if type(sign) not in _COMPARED or other_kind != expected or is_ordered:
             msg = f"{ast.unparse(node)!r} compares what cannot be compared"
             raise ValueError(msg)
         pairs.append((_COMPARED[type(sign)], one, other))

@@ -24,7 +24,11 @@ from recon.matching.breaks.result_rows import (
     rows_without_breaks,
 )
 from recon.matching.cash.result import CashResult, classify_cash, with_groups_marked
-from recon.matching.causes.proposed_journals import BookingLine, booking_lines_of_found, parts_of
+from recon.matching.causes.proposed_journals import (
+    BookingLine,
+    booking_lines,
+    booking_lines_of_found,
+)
 from recon.matching.causes.reasons import with_reasons
 from recon.matching.causes.shared_causes import (
     ALIKE_MIN,
@@ -131,8 +135,8 @@ def classify(
     )
     break_sets = dict(zip(breaks["set"].tolist(), breaks["break_id"].tolist(), strict=True))
     count = sum(len(each.breaks) for each in buckets) + len(breaks)
-    is_asked = sources.is_part or count >= ALIKE_MIN
-    if is_asked:
+    has_causes = sources.is_bucket or count >= ALIKE_MIN
+    if has_causes:
         breaks = with_facts(
             breaks, joined=joined, outcomes=outcomes, sources=sources, calendar=calendar
         )
@@ -140,13 +144,13 @@ def classify(
         breaks,
         effects_of(joined, outcomes=outcomes, break_sets=break_sets),
         dispositions_of(rows, primaries=outcomes.primary, previous=previous),
-        (*parts_of(joined, break_sets=break_sets),),
-        evidence_of(joined, sources=sources, calendar=calendar) if is_asked else None,
+        (*booking_lines(joined, break_sets=break_sets),),
+        evidence_of(joined, sources=sources, calendar=calendar) if has_causes else None,
         reopens,
     )
     broken = _together([broken, *buckets])
     every = broken.breaks
-    if is_asked and broken.evidence is not None and not sources.is_part:
+    if has_causes and broken.evidence is not None and not sources.is_bucket:
         every = with_causes(every, evidence=broken.evidence, calendar=calendar)
         every = with_suggestions(every)
     cash = classify_cash(sources, used={*every["break_id"]}, basis=basis)

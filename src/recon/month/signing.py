@@ -350,8 +350,8 @@ def write_close_folder(
         DOCUMENT: _json({**close_document(close), "signed": seen.document}),
         SIGNATURES: _json(names),
     }
-    parts = [Document(name, text.encode()) for name, text in sorted(texts.items())]
-    parts.append(Document(f"{name_of(close.stated, what='close')}.xlsx", drawn(close, seen)))
+    files = [Document(name, text.encode()) for name, text in sorted(texts.items())]
+    files.append(Document(f"{name_of(close.stated, what='close')}.xlsx", drawn(close, seen)))
     with environment.store.reading() as connection:
         head = history.head(connection)
     closes = close.state.closes
@@ -373,7 +373,7 @@ def write_close_folder(
             # From a close that stopped before its transaction; its writer has ended.
             storage.clear(attempt)
         return write_step(
-            storage, night=folder, about=about, parts=parts, crash_point=environment.crash_point
+            storage, night=folder, about=about, files=files, crash_point=environment.crash_point
         )
 
 

@@ -82,7 +82,7 @@ class Cut:
     """How a run is cut, and what a bucket must know of all rows."""
 
     ranges: tuple[Range, ...]
-    bound: pa.Array
+    last_orders: pa.Array
     """Order numbers that are compared last."""
     first_days: Mapping[tuple[str, ...], str]
     """Merchant and account -> the first day that the settlement covers."""
@@ -94,7 +94,7 @@ class Cut:
             frame: pd.DataFrame | None = getattr(rows, name)
             if frame is None:
                 continue
-            is_last = np.asarray(pc.is_in(pa.array(frame["order_no"]), value_set=self.bound))
+            is_last = np.asarray(pc.is_in(pa.array(frame["order_no"]), value_set=self.last_orders))
             if name == "ledger":
                 is_last = is_last | ~are_compared(frame)
             elif name == "settlement":
@@ -268,7 +268,7 @@ def compared_last(small: Sources, *, figures: Sequence[BucketFigures]) -> Source
     if "settlement" in rows:
         every = (each.settled for each in figures)
         rows["settlement"] = with_summed(
-            rows["settlement"], parts=[sums for sums in every if sums is not None]
+            rows["settlement"], summed=[sums for sums in every if sums is not None]
         )
     return replace(
         small,
@@ -278,9 +278,9 @@ def compared_last(small: Sources, *, figures: Sequence[BucketFigures]) -> Source
     )
 
 
-def counted(parts: Iterable[Mapping[Any, int]]) -> Counter[Any]:
+def counted(pieces: Iterable[Mapping[Any, int]]) -> Counter[Any]:
     """Add up figures of several buckets."""
     sums: Counter[Any] = Counter()
-    for part in parts:
-        sums.update(part)
+    for piece in pieces:
+        sums.update(piece)
     return sums

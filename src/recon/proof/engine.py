@@ -120,7 +120,7 @@ def in_buckets(
         """Return the budgets that all rows spend; buckets that they change are compared again."""
         spent = [bucket.figures.spent for bucket in done]
         strict = over_budget(counted([own, *spent]), rules=basis.rules)
-        again = [at for at, places in enumerate(spent) if strict & places.keys()]
+        again = [at for at, numbers in enumerate(spent) if strict & numbers.keys()]
         if again:
             anew = each([cut.ranges[at] for at in again], strict)
             for at, bucket in zip(again, anew, strict=True):

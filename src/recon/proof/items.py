@@ -94,10 +94,10 @@ def sides_of(
         ledger: for the entries outside the sets.
         cash: the groups.
     """
-    parts = [*_items_of_sets(joined, outcomes=outcomes, ledger=ledger), *cash_items(cash)]
+    pieces = [*_items_of_sets(joined, outcomes=outcomes, ledger=ledger), *cash_items(cash)]
     by = ("source", *ACCOUNT_KEY, "state")
     names = (*by, "items", "net")
-    sums = stacked(parts, names=names).frame(*names).groupby([*by])[["items", "net"]].sum()
+    sums = stacked(pieces, names=names).frame(*names).groupby([*by])[["items", "net"]].sum()
     sides = sums.reset_index().rename(columns={"items": "count", "net": "amount"})
     return sides.astype(dict.fromkeys(by, "str"))
 
@@ -167,55 +167,55 @@ def items_table(classified: Classified, *, sources: Sources) -> pa.Table:
     # A set that continues the id of an earlier break cannot be found by its order.
     silent = np.append(by_match & (ids == classified.first_ids), np.False_)
     of = {name: np.where(silent[own], NO_SET, own) for name, own in joined.keys.of.items()}
-    parts = [*_parts(sources, joined=joined, of=of, sets=Arrays(columns, size=size))]
+    pieces = [*_pieces(sources, joined=joined, of=of, sets=Arrays(columns, size=size))]
     if classified.cash is not None:
-        parts += _of_groups(classified.cash, ledger=sources.ledger)
+        pieces += _of_groups(classified.cash, ledger=sources.ledger)
     names = [name for name in SCHEMAS["items"].columns.names if name != "items"]
-    rows = pd.concat(parts, ignore_index=True)
+    rows = pd.concat(pieces, ignore_index=True)
     return table_of(rows.groupby(names, sort=False)["items"].sum().reset_index(), name="items")
 
 
-def _parts(
-    rest: Sources,
+def _pieces(
+    others: Sources,
     *,
     joined: Joined,
     of: Mapping[str, Rows],
     sets: Arrays,
 ) -> Iterator[pd.DataFrame]:
-    orders, gateway = rest.orders, rest.gateway
+    orders, gateway = others.orders, others.gateway
     in_scope = np.isin(joined.orders.versions, (NEW, CONFLICT))
     yield _part("orders", orders, of=of["orders"], in_scope=in_scope, sets=sets)
     is_named = equals(gateway["answer"], KeyAnswer.FOUND)
     in_scope = is_named & np.isin(joined.gateway.versions, (NEW, CONFLICT))
     yield _part("gateway", gateway, of=of["gateway"], in_scope=in_scope, sets=sets)
-    if rest.ledger is not None:
+    if others.ledger is not None:
         # An entry counts in the currency of its transaction.
-        ledger = rest.ledger.assign(currency=booked_currency(rest.ledger))
+        ledger = others.ledger.assign(currency=booked_currency(others.ledger))
         in_scope = np.isin(joined.ledger.versions, (NEW, CONFLICT))
         yield _part("ledger", ledger, of=of["ledger"], in_scope=in_scope, sets=sets)
-        yield _alone(rest.ledger, joined=joined)
-    if rest.instructions is not None:
-        moves = rest.instructions.assign(entry_id=rest.instructions["instruction_id"])
+        yield _alone(others.ledger, joined=joined)
+    if others.instructions is not None:
+        moves = others.instructions.assign(entry_id=others.instructions["instruction_id"])
         every = np.ones(len(moves), dtype=np.bool_)
         yield _part("instructions", moves, of=of["instructions"], in_scope=every, sets=sets)
-    if rest.settlement is not None:
-        lines = rest.settlement[of_payments(rest.settlement)]
+    if others.settlement is not None:
+        lines = others.settlement[of_payments(others.settlement)]
         every = np.ones(len(lines), dtype=np.bool_)
         yield _part("settlement", lines, of=of["settlement"], in_scope=every, sets=sets)
-    payouts = _payouts(rest)
+    payouts = _payouts(others)
     every = np.ones(len(payouts), dtype=np.bool_)
     yield _part("payouts", payouts, of=joined.payouts["set"], in_scope=every, sets=sets)
 
 
 def _payouts(sources: Sources) -> pd.DataFrame:
     """Return our payouts in the order of Joined.payouts."""
-    parts = [pd.DataFrame({name: pd.Series(dtype="str") for name in _IDENTITY})]
+    pieces = [pd.DataFrame({name: pd.Series(dtype="str") for name in _IDENTITY})]
     if sources.instructions is not None:
         rows = sources.instructions
         left = (*CONFIRMED_STATES, *DOUBTFUL_STATES, *REJECTED_STATES)
         ours = rows[equals(rows["state"], *left) & equals(rows["kind"], InstructionKind.PAYOUT)]
-        parts.append(ours.assign(entry_id=ours["instruction_id"], reference_no=""))
-    return pd.concat([part[[*_IDENTITY]] for part in parts], ignore_index=True)
+        pieces.append(ours.assign(entry_id=ours["instruction_id"], reference_no=""))
+    return pd.concat([piece[[*_IDENTITY]] for piece in pieces], ignore_index=True)
 
 
 def _part(

@@ -141,22 +141,22 @@ def steps_of_arrived(
     """
     steps = {
         REJECTED: _negative(in_file(rejected)),
-        OTHER_ACCOUNTS: _gone(extract, left=entries),
-        BEFORE_WINDOW: _gone(entries, left=recent),
-        BEFORE_OPENING: _gone(recent, left=whole),
+        OTHER_ACCOUNTS: _removed(extract, left=entries),
+        BEFORE_WINDOW: _removed(entries, left=recent),
+        BEFORE_OPENING: _removed(recent, left=whole),
     }
     return _by_currency({FILE: in_file(file), **steps})
 
 
 def ledger_steps(
-    sources: Sources, *, rules: Rules, parts: Iterable[Steps] | None = None
+    sources: Sources, *, rules: Rules, pieces: Iterable[Steps] | None = None
 ) -> LedgerSteps:
     """Return all steps, including those of the comparison itself; empty without a ledger.
 
     Args:
         sources: has the steps before the comparison; of plain files the ledger is used as well.
         rules: how fees are booked.
-        parts: see `steps_of`, of all rows that were compared; None: they are in `sources`.
+        pieces: see `steps_of`, of all rows that were compared; None: they are in `sources`.
     """
     if sources.ledger is None:
         return {}
@@ -167,7 +167,7 @@ def ledger_steps(
         whole = _less(in_file(sums_by_type(ledger)), rejected)
         arrived = _by_currency({FILE: whole, REJECTED: rejected})
     taken: dict[str, Counter[str]] = {}
-    for steps in [steps_of(sources, rules=rules)] if parts is None else parts:
+    for steps in [steps_of(sources, rules=rules)] if pieces is None else pieces:
         for step, sums in steps.items():
             taken.setdefault(step, Counter()).update(sums)
     own = _by_currency(taken)
@@ -218,7 +218,7 @@ def _sign(entry_type: str) -> int:
     return -sign if entry_type.endswith(REVERSAL_SUFFIX) else sign
 
 
-def _gone(before: Sums, *, left: Sums) -> dict[str, int]:
+def _removed(before: Sums, *, left: Sums) -> dict[str, int]:
     """Return what is removed between two sums, by currency of the entries: negative."""
     return _less(in_file(left), in_file(before))
 

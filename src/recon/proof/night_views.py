@@ -70,8 +70,8 @@ def ask(statement: str, *, nights: tuple[NightFolder, ...], decisions: pa.Table)
                 raise UsageError(msg)
             bare = statement.strip().rstrip(";")
             # Only a SELECT is valid in parentheses.
-            asked = f"SELECT * FROM (\n{bare}\n) LIMIT {ROWS_MAX + 1}"  # noqa: S608
-            rows = sql.table(asked)
+            bounded = f"SELECT * FROM (\n{bare}\n) LIMIT {ROWS_MAX + 1}"  # noqa: S608
+            rows = sql.table(bounded)
         except SqlError as error:
             msg = f"DuckDB cannot answer this: {error}"
             raise UsageError(msg) from error
@@ -89,8 +89,8 @@ def opened(nights: tuple[NightFolder, ...], *, decisions: pa.Table) -> Iterator[
         sql.register("nights", pa.Table.from_pylist(rows, schema=schema))
         sql.register("decisions", decisions)
         for name in VIEWS:
-            parts = [_of_night(name, night=night) for night in nights if name in night.files]
-            rows_of_all = "\nUNION ALL BY NAME\n".join(parts) or _no_rows(name)
+            pieces = [_of_night(name, night=night) for night in nights if name in night.files]
+            rows_of_all = "\nUNION ALL BY NAME\n".join(pieces) or _no_rows(name)
             sql.execute(f"CREATE VIEW {name} AS\n{rows_of_all}")
         yield sql
 

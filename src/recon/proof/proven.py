@@ -71,7 +71,7 @@ def compared(
         buckets: the results of all buckets that were compared before; `strict` may replace some.
         strict: see outcomes.classify_sets.
     """
-    refuse_beyond_sums(sources, parts=counted(each.figures.sums for each in buckets))
+    refuse_beyond_sums(sources, counted_sums=counted(each.figures.sums for each in buckets))
     progress = WorkProgress("passes over the rows done", of=PASSES)
     sources = prepared(sources, rules=basis.rules)
     broken = (each.figures.broken for each in buckets)
@@ -144,7 +144,7 @@ def _result_of(
         journals=propose(
             frames.breaks,
             effects=frames.effects,
-            parts=[*broken.bookings, *classified.bookable],
+            bookings=[*broken.bookings, *classified.bookable],
             rules=rules,
             date=basis.today.isoformat(),
             sources=sources,
@@ -172,10 +172,15 @@ def _with_rows(frames: Frames, *, buckets: Sequence[BucketRows]) -> Frames:
         return frames
     merged: dict[str, pd.DataFrame] = {}
     for section in SECTIONS:
-        rest, parts = getattr(frames, section), [each.frames.pop(section) for each in buckets]
+        others, counted_sums = (
+            getattr(frames, section),
+            [each.frames.pop(section) for each in buckets],
+        )
         columns: dict[str, Any] = {
-            name: pd.concat([rest[name], *(part.pop(name) for part in parts)], ignore_index=True)
-            for name in map(str, rest.columns)
+            name: pd.concat(
+                [others[name], *(piece.pop(name) for piece in counted_sums)], ignore_index=True
+            )
+            for name in map(str, others.columns)
         }
         merged[section] = columns_in_order(columns, by=OPEN_SORTED_BY)
     return replace(frames, **merged)

@@ -71,14 +71,16 @@ class SqlSession:
         """Return the rows of a statement: whole numbers, texts, booleans, lists of these, None."""
         return [*map(tuple, self._ask("rows", statement=statement, given=given))]
 
-    def table(self, statement: str, given: Given = None, *, words: Sequence[str] = ()) -> pa.Table:
+    def table(
+        self, statement: str, given: Given = None, *, encoded: Sequence[str] = ()
+    ) -> pa.Table:
         """Return the rows of a statement as a table, for many rows or those with instants.
 
-        `words`: columns of few different texts, which are read as dictionaries.
+        `encoded`: columns of few different texts, which are read as dictionaries.
         """
         file = self._next_file()
         self._ask("table", statement=statement, given=given, into=quoted(str(file)))
-        known = [name for name in pq.read_schema(file).names if name in words]
+        known = [name for name in pq.read_schema(file).names if name in encoded]
         return pq.ParquetFile(file, read_dictionary=known, memory_map=True).read()
 
     def register(self, name: str, table: pa.Table) -> None:
@@ -132,11 +134,11 @@ class _Process(OwnProcess):
 
     def hold_to(self, memory_mb: int) -> None:
         """Limit all memory of the process, until the next limit."""
-        self.held_to_mb, wanted = memory_mb, memory_mb << 20
+        self.held_to_mb, wanted_bytes = memory_mb, memory_mb << 20
         with suppress(ProcessLookupError):
             pid = self.process.pid
             _, most = resource.prlimit(pid, resource.RLIMIT_DATA)
-            least = wanted if most == resource.RLIM_INFINITY else min(wanted, most)
+            least = wanted_bytes if most == resource.RLIM_INFINITY else min(wanted_bytes, most)
             resource.prlimit(pid, resource.RLIMIT_DATA, (least, most))
 
     def ask(self, request: Mapping[str, object], *, wait_seconds: float) -> dict[str, Any] | None:

@@ -171,8 +171,8 @@ def proven_in_sql(
         by_sql = sql_totals(folder, moved=moved, own=own)
     except SqlError as error:
         return (not_run(error.reason, account=account),)
-    asked = [total for total in totals if OF_SHEETS in (own or {}) or total.id != SHEETS]
-    return totals_of_agreement(asked, by_sql=by_sql, account=account)
+    chosen = [total for total in totals if OF_SHEETS in (own or {}) or total.id != SHEETS]
+    return totals_of_agreement(chosen, by_sql=by_sql, account=account)
 
 
 def sheets_in_sql(
@@ -266,8 +266,8 @@ def _asking(name: str) -> Iterator[None]:
 
 def night_memory_mb(size: int) -> int:
     """Return the memory for the proof of a run whose files have `size` bytes."""
-    wanted = int(NIGHT_MEMORY_SHARE * size / 1_000_000)
-    return min(max(NIGHT_MEMORY_MB, wanted), NIGHT_MEMORY_MAX_MB)
+    share = int(NIGHT_MEMORY_SHARE * size / 1_000_000)
+    return min(max(NIGHT_MEMORY_MB, share), NIGHT_MEMORY_MAX_MB)
 
 
 def _size(folder: Path) -> int:

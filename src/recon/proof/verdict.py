@@ -107,10 +107,10 @@ def unmapped_codes(sources: Sources, *, rules: Rules) -> tuple[Line, ...]:
     )
 
 
-def added_codes(parts: Iterable[Iterable[Line]]) -> tuple[Line, ...]:
+def added_codes(pieces: Iterable[Iterable[Line]]) -> tuple[Line, ...]:
     """Add up the codes of several buckets (see `unmapped_codes`)."""
     known: dict[tuple[str, str], Line] = {}
-    for line in chain.from_iterable(parts):
+    for line in chain.from_iterable(pieces):
         key = str(line["field"]), str(line["code"])
         other = known.get(key, {"count": 0, "order_no": line["order_no"]})
         count = int(line["count"]) + int(other["count"])

@@ -31,7 +31,7 @@ from recon.privacy.own_files import for_owner
 from recon.privacy.own_servers import Bodies, OrderlyServer, SocketUnusableError, server_config
 from recon.signer.configured import SignerFile, signer_settings
 from recon.signer.signature_log import SignatureLog
-from recon.signer.signing import KINDS, Asked, Signing, signing_request_of
+from recon.signer.signing import KINDS, Signing, SigningRequest, signing_request_of
 
 BURST_SECONDS = 2.0
 """Length of the largest burst, in seconds of the allowed rate."""
@@ -100,17 +100,17 @@ class RequestLog:
         os.write(self._descriptor, f"{text}\n".encode(errors="replace"))
 
 
-def shown(asked: Asked) -> dict[str, Any]:
+def logged(signing: SigningRequest) -> dict[str, Any]:
     """Return the parts of a request that are logged."""
     head = {
-        "operation": _cut(asked.template),
-        "account": _cut(asked.account),
-        "endorsements": len(asked.grounds.endorsements),
+        "operation": _cut(signing.template),
+        "account": _cut(signing.account),
+        "endorsements": len(signing.grounds.endorsements),
     }
-    if asked.template not in KINDS:
+    if signing.template not in KINDS:
         return head
-    ids = [row.instruction_id for row in asked.grounds.rows]
-    wires = asked.rows or (asked.fields,)
+    ids = [row.instruction_id for row in signing.grounds.rows]
+    wires = signing.rows or (signing.fields,)
     rows = [
         _row(wire, instruction_id=ids[position] if position < len(ids) else "")
         for position, wire in enumerate(wires)
@@ -164,30 +164,30 @@ class SignerApp:
 
     async def sign(self, request: Request) -> JSONResponse:
         """Reply with the signature, or why there is none."""
-        asked = await self._asked(request)
-        if isinstance(asked, JSONResponse):
-            return asked
+        signing = await self._request_of(request)
+        if isinstance(signing, JSONResponse):
+            return signing
         async with self._one_by_one:
-            answer = await run_in_threadpool(self._signing.sign, asked)
+            answer = await run_in_threadpool(self._signing.sign, signing)
         if answer.signature:
-            self._log.note("signed", at=self._clock(), **shown(asked))
+            self._log.note("signed", at=self._clock(), **logged(signing))
             return JSONResponse({"signature": answer.signature})
-        self._log.note("refused", at=self._clock(), why=answer.why_not, **shown(asked))
+        self._log.note("refused", at=self._clock(), why=answer.why_not, **logged(signing))
         rows = {str(position): why for position, why in answer.refused.items()}
         return JSONResponse({"message": answer.why_not, "refused": rows}, REFUSED)
 
     async def matches(self, request: Request) -> JSONResponse:
         """Reply whether a received signature is correct."""
-        asked = await self._asked(request)
-        if isinstance(asked, JSONResponse):
-            return asked
-        return JSONResponse({"matches": self._signing.matches(asked)})
+        signing = await self._request_of(request)
+        if isinstance(signing, JSONResponse):
+            return signing
+        return JSONResponse({"matches": self._signing.matches(signing)})
 
     async def health(self, _request: Request) -> JSONResponse:
         """Reply with the description of this signer."""
         return JSONResponse(self._about)
 
-    async def _asked(self, request: Request) -> Asked | JSONResponse:
+    async def _request_of(self, request: Request) -> SigningRequest | JSONResponse:
         try:
             body = await self._bodies.read(request)
         except TimeoutError:

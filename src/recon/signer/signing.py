@@ -20,7 +20,7 @@ from recon.desk.endorsement import Endorsement, Signed, is_filled_in, opened, ro
 from recon.gateway_client.batches import Operation
 from recon.gateway_client.interface import (
     GatewayInterface,
-    Wanted,
+    SignedMessage,
     same_signature,
     signed_with,
 )
@@ -72,7 +72,7 @@ class Grounds(BaseModel):
     endorsements: tuple[SigningEndorsement, ...] = Field(default=(), max_length=WORDS_MAX)
 
 
-class Asked(BaseModel):
+class SigningRequest(BaseModel):
     """A request to sign a message, or to check a signature."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -91,14 +91,14 @@ class Asked(BaseModel):
         return f"{self.merchant_id}/{self.account_id}"
 
 
-def signing_request_of(document: Any) -> Asked:
+def signing_request_of(document: Any) -> SigningRequest:
     """Validate a document as a request.
 
     Raises:
         UsageError: It is not a request; none of its values is quoted.
     """
     try:
-        return Asked.model_validate(document)
+        return SigningRequest.model_validate(document)
     except ValueError:
         msg = "the request is not one that a signer understands"
         raise UsageError(msg) from None
@@ -148,10 +148,10 @@ def _beyond(bounds: RuleBounds, minor_units: int, *, after: tuple[int, int], cur
     count, units = after
     if count > bounds.count:
         return f"the {bounds.count} of 24 hours are used up"
-    for name, bound, amount in (("one", bounds.item, minor_units), ("24 hours", bounds.day, units)):
-        if bound is not None and Decimal(amount).scaleb(-exponent(currency)) > bound:
-            shown = Money.of_minor_units(amount, currency=currency)
-            return f"the own limit of {name} is {bound} {currency}, not {shown}"
+    for name, limit, amount in (("one", bounds.item, minor_units), ("24 hours", bounds.day, units)):
+        if limit is not None and Decimal(amount).scaleb(-exponent(currency)) > limit:
+            amount_text = Money.of_minor_units(amount, currency=currency)
+            return f"the own limit of {name} is {limit} {currency}, not {amount_text}"
     return ""
 
 
@@ -202,8 +202,8 @@ def row_differs(wire: Wire, *, kind: InstructionKind, account: str, terms: Terms
         return f"its instruction is a {terms.get('kind', 'nothing')}, not a {kind.value}"
     if f"{terms.get('merchant_id')}/{terms.get('account_id')}" != account:
         return "its instruction is another account's"
-    wanted = dict(SAME[kind]) | {w: t for w, t in IF_NAMED.items() if w in wire and terms.get(t)}
-    for name, term in wanted.items():
+    same = dict(SAME[kind]) | {w: t for w, t in IF_NAMED.items() if w in wire and terms.get(t)}
+    for name, term in same.items():
         if wire.get(name, "") != str(terms.get(term, "")):
             return f"its {name} is not the instruction's"
     return _amount_differs(wire, kind=kind, terms=terms)
@@ -215,10 +215,10 @@ def _amount_differs(wire: Wire, *, kind: InstructionKind, terms: Terms) -> str:
     field = MOVED_IN.get(kind)
     if field and _minor(wire, field, currency=currency) != moved:
         return f"its {field} is not the instruction's"
-    shown = _minor(wire, "amount", currency=currency)
-    if kind in WHOLE_IN and whole and shown != whole:
+    on_wire = _minor(wire, "amount", currency=currency)
+    if kind in WHOLE_IN and whole and on_wire != whole:
         return "its amount is not that of the instruction's payment"
-    if shown is None and (kind in AMOUNT_NEEDED or wire.get("amount")):
+    if on_wire is None and (kind in AMOUNT_NEEDED or wire.get("amount")):
         return "its amount is none"
     return ""
 
@@ -277,77 +277,77 @@ class Signing:
         self._signed = signature_log
         self._clock = clock
 
-    def sign(self, asked: Asked) -> Answer:
+    def sign(self, signing: SigningRequest) -> Answer:
         """Return the signature if the request may be signed, else why not."""
-        if why := self._unknown(asked):
+        if why := self._unknown(signing):
             return Answer(why_not=why)
-        if asked.template in KINDS:
-            refused = self._refused_rows(asked)
+        if signing.template in KINDS:
+            refused = self._refused_rows(signing)
             if refused:
                 return Answer(why_not=_summed(refused), refused=refused)
-        elif why := self._refused_message(asked):
+        elif why := self._refused_message(signing):
             return Answer(why_not=why)
-        return Answer(signature=self._signature(asked))
+        return Answer(signature=self._signature(signing))
 
-    def matches(self, asked: Asked) -> bool:
+    def matches(self, signing: SigningRequest) -> bool:
         """Return whether the signature that came with a message is correct."""
-        if self._unknown(asked):
+        if self._unknown(signing):
             return False
-        return same_signature(asked.given, expected=self._signature(asked))
+        return same_signature(signing.given, expected=self._signature(signing))
 
-    def _unknown(self, asked: Asked) -> str:
-        if asked.account not in self._settings.keys:
-            return f"no account {asked.account} is signed for here"
-        if asked.template not in self._settings.interface.signature.templates:
-            return f"there is no operation {asked.template!r}"
+    def _unknown(self, signing: SigningRequest) -> str:
+        if signing.account not in self._settings.keys:
+            return f"no account {signing.account} is signed for here"
+        if signing.template not in self._settings.interface.signature.templates:
+            return f"there is no operation {signing.template!r}"
         return ""
 
-    def _signature(self, asked: Asked) -> str:
-        wanted = Wanted(
-            template=asked.template,
-            merchant_id=asked.merchant_id,
-            account_id=asked.account_id,
-            fields=asked.fields,
-            rows=asked.rows,
+    def _signature(self, signing: SigningRequest) -> str:
+        message = SignedMessage(
+            template=signing.template,
+            merchant_id=signing.merchant_id,
+            account_id=signing.account_id,
+            fields=signing.fields,
+            rows=signing.rows,
         )
-        key = self._settings.keys[asked.account]
-        return signed_with(key, wanted, interface=self._settings.interface)
+        key = self._settings.keys[signing.account]
+        return signed_with(key, message, interface=self._settings.interface)
 
-    def _refused_message(self, asked: Asked) -> str:
+    def _refused_message(self, signing: SigningRequest) -> str:
         """Return why a message that carries no instruction is not signed; "" if it may be."""
-        if asked.template in NEVER_SIGNED:
-            return f"{asked.template} is what the gateway signs"
-        covered = set(self._settings.interface.signature.templates[asked.template])
+        if signing.template in NEVER_SIGNED:
+            return f"{signing.template} is what the gateway signs"
+        covered = set(self._settings.interface.signature.templates[signing.template])
         if covered <= BARE or self._settings.file.signs_free_fields:
             return ""
         return (
-            f"the signature of {asked.template} covers texts of the caller "
+            f"the signature of {signing.template} covers texts of the caller "
             f"({', '.join(sorted(covered - BARE))}), which could be made those of a refund: "
             "signs_free_fields in the signer's file allows it"
         )
 
-    def _refused_rows(self, asked: Asked) -> dict[int, str]:
+    def _refused_rows(self, signing: SigningRequest) -> dict[int, str]:
         """Return why rows are not signed; {} if all may be, and they are recorded then."""
-        kind = KINDS[asked.template]
-        wires = self._signed_rows(asked)
+        kind = KINDS[signing.template]
+        wires = self._signed_rows(signing)
         if not wires:
             return {0: "its rows and fields are not in the form of this operation"}
-        if len(asked.grounds.rows) != len(wires):
+        if len(signing.grounds.rows) != len(wires):
             return dict.fromkeys(range(len(wires)), "nothing is said of which instruction it is")
-        wrong = self._wrong_rows(asked, kind=kind, wires=wires)
-        return wrong or self._unagreed_rows(asked, kind=kind, wires=wires)
+        wrong = self._wrong_rows(signing, kind=kind, wires=wires)
+        return wrong or self._unagreed_rows(signing, kind=kind, wires=wires)
 
     def _unagreed_rows(
-        self, asked: Asked, *, kind: InstructionKind, wires: Sequence[Mapping[str, str]]
+        self, signing: SigningRequest, *, kind: InstructionKind, wires: Sequence[Mapping[str, str]]
     ) -> dict[int, str]:
         """Return why neither people nor a limit allow rows; {} once all of them are recorded."""
-        endorsements, account = self._endorsements(asked), asked.account
+        endorsements, account = self._endorsements(signing), signing.account
         refused: dict[int, str] = {}
         with self._signed.turn():
             at = self._clock()
             accepted: list[SignedRow] = []
             limits = Limits(self._settings.file, self._signed, account=account, kind=kind, at=at)
-            for position, (wire, row) in enumerate(zip(wires, asked.grounds.rows, strict=True)):
+            for position, (wire, row) in enumerate(zip(wires, signing.grounds.rows, strict=True)):
                 signed = _row_of(wire, row=row, kind=kind, account=account)
                 if self._signed.knows(signed):
                     continue
@@ -365,23 +365,23 @@ class Signing:
                 self._signed.keep(accepted, at=at)
         return refused
 
-    def _signed_rows(self, asked: Asked) -> tuple[Mapping[str, str], ...]:
+    def _signed_rows(self, signing: SigningRequest) -> tuple[Mapping[str, str], ...]:
         """Return the rows that the signature covers: a batch's rows or its fields; () if wrong."""
-        described = self._settings.interface.batch(asked.template)
+        described = self._settings.interface.batch(signing.template)
         if described.rows_field:
-            return () if asked.fields else asked.rows
-        return () if asked.rows else (asked.fields,)
+            return () if signing.fields else signing.rows
+        return () if signing.rows else (signing.fields,)
 
     def _wrong_rows(
-        self, asked: Asked, *, kind: InstructionKind, wires: Sequence[Mapping[str, str]]
+        self, signing: SigningRequest, *, kind: InstructionKind, wires: Sequence[Mapping[str, str]]
     ) -> dict[int, str]:
-        ids = Counter(row.instruction_id for row in asked.grounds.rows)
+        ids = Counter(row.instruction_id for row in signing.grounds.rows)
         payments = Counter(wire.get("transaction_id", "") for wire in wires)
         interface = self._settings.interface
         refused = {}
-        for position, (wire, row) in enumerate(zip(wires, asked.grounds.rows, strict=True)):
+        for position, (wire, row) in enumerate(zip(wires, signing.grounds.rows, strict=True)):
             why = grammar_problem(wire, interface=interface) or row_differs(
-                wire, kind=kind, account=asked.account, terms=row.terms
+                wire, kind=kind, account=signing.account, terms=row.terms
             )
             payment = wire.get("transaction_id", "")
             if ids[row.instruction_id] > 1 or (payment and payments[payment] > 1):
@@ -390,13 +390,13 @@ class Signing:
                 refused[position] = why
         return refused
 
-    def _endorsements(self, asked: Asked) -> list[Endorsement]:
+    def _endorsements(self, signing: SigningRequest) -> list[Endorsement]:
         """Return the endorsements with a valid signature; others are ignored."""
         key = self._settings.desk_key
         if key is None:
             return []
         held = []
-        for endorsement in asked.grounds.endorsements:
+        for endorsement in signing.grounds.endorsements:
             try:
                 held.append(opened(endorsement.signed, key=key))
             except EndorsementError:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pyarrow as pa
 
 from recon.archive.schemas import SCHEMAS
-from recon.archive.step_folder import About, Document, Part, Rows, Sealed, write_step
+from recon.archive.step_folder import About, Document, Rows, Sealed, StepFile, write_step
 from recon.archive.storage import Storage
 
 NIGHT = "nights/100042/100042001/2026-11-20/20261120-1a2b3c4d"
@@ -52,7 +52,7 @@ def about(step: str = "inputs", **changed: str) -> About:
     return About(step=step, **(told | changed))
 
 
-def parts(*amounts: int) -> list[Part]:
+def parts(*amounts: int) -> list[StepFile]:
     return [
         Rows.of(orders(*amounts), schema=SCHEMAS["orders"]),
         Rows.of(universe("W0", "W1"), schema=SCHEMAS["universe"]),
@@ -70,6 +70,6 @@ def written(
         storage,
         night=NIGHT,
         about=about(**changed),
-        parts=parts(*amounts),
+        files=parts(*amounts),
         crash_point=crash_point,
     )

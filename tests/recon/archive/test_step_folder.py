@@ -86,7 +86,7 @@ def test_a_file_lies_on_the_disk_before_the_next_one_is_made(tmp_path):
             there.append([path.name for path in tmp_path.rglob("*.parquet")])
             yield part
 
-    sealed = write_step(storage, night=NIGHT, about=about(), parts=one_by_one())
+    sealed = write_step(storage, night=NIGHT, about=about(), files=one_by_one())
 
     assert [*map(len, there)] == [0, 1, 2]
     assert sealed.manifest == written(storage, 4200).manifest

@@ -17,7 +17,7 @@ from recon.instructions.approval import (
     requesters_of,
     sums_text,
 )
-from recon.instructions.instruction import BOUND, OF_PAYOUTS
+from recon.instructions.instruction import ATTESTED, OF_PAYOUTS
 from recon.instructions.planning import RuleAllowance
 from recon.model.terms import InstructionState
 from tests.recon.instructions.sample_instructions import INSTRUCTION
@@ -32,7 +32,7 @@ ONE = replace(
     hold="looks like a repeat",
     approved_by="",
 )
-DECIDES = sorted({"instruction_id", "natural_key", "hold", *BOUND} - {"kind", OF_PAYOUTS})
+DECIDES = sorted({"instruction_id", "natural_key", "hold", *ATTESTED} - {"kind", OF_PAYOUTS})
 
 
 def changed(name, value):

@@ -5,7 +5,7 @@ import pytest
 from cryptography.fernet import Fernet
 from pydantic import SecretStr
 
-from recon.instructions.instruction import BOUND, FOLLOWS, Instruction, terms_of
+from recon.instructions.instruction import ATTESTED, FOLLOWS, Instruction, terms_of
 from recon.instructions.masking import masked
 from recon.instructions.sealing import Seal, masked_account
 from recon.model.errors import ConfigurationError
@@ -51,7 +51,7 @@ def test_every_field_is_bound_or_known_to_change_nothing_of_what_is_sent():
         *("planned_at", "approved_at", "sent_at", "outcome_at"),
     }
 
-    assert names == {*BOUND} | not_sent
+    assert names == {*ATTESTED} | not_sent
 
 
 def test_what_people_wrote_and_what_is_sealed_is_not_in_the_history_in_clear():

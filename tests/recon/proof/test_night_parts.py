@@ -120,7 +120,7 @@ def assert_same_in_parts(night, *, buckets, rules=RULES_OF_NIGHTS, as_of=AS_OF, 
     pd.testing.assert_frame_equal(ours.result.held, whole.held)
     assert ours.result.gateway_holds == whole.gateway_holds
     steps = [steps_of(ours.last, rules=rules), *(each.steps for each in ours.figures)]
-    assert ledger_steps(night, rules=rules, parts=steps) == ledger_steps(night, rules=rules)
+    assert ledger_steps(night, rules=rules, pieces=steps) == ledger_steps(night, rules=rules)
     others = reconciled_in_buckets(turned(night), buckets=buckets, **told)
     assert others.result.digest == ours.result.digest
     return sum(each.rows["orders"] for each in ours.figures)

@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from recon.desk.endorsement import Endorsement, Kind, Signed, endorse, instant, terms_digest
 from recon.desk.held_keys import public_text
-from recon.gateway_client.interface import Wanted
+from recon.gateway_client.interface import SignedMessage
 from recon.instructions.account import SignerSocket
 from recon.signer.configured import signer_settings
 from recon.signer.server import RateLimiter, RequestLog, SignerApp, listening
@@ -142,8 +142,8 @@ def grounds(items: Mapping[str, Terms], endorsements: Sequence[Signed] = ()) -> 
     }
 
 
-def message(template: str, *rows: Mapping[str, str], account: str = ACCOUNT) -> Wanted:
-    return Wanted(
+def message(template: str, *rows: Mapping[str, str], account: str = ACCOUNT) -> SignedMessage:
+    return SignedMessage(
         template=template, merchant_id=MERCHANT, account_id=account, fields={}, rows=tuple(rows)
     )
 

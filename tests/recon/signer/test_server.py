@@ -19,7 +19,7 @@ from recon.gateway_client import UnsignedError
 from recon.instructions.account import REQUEST_BYTES_MAX, SIGN_PATH
 from recon.model.errors import ConfigurationError, UsageError
 from recon.signer.configured import signer_settings
-from recon.signer.server import RateLimiter, RequestLog, listening, shown
+from recon.signer.server import RateLimiter, RequestLog, listening, logged
 from recon.signer.signing import signing_request_of
 from tests.recon.signer.conftest import (
     ACCOUNT,
@@ -382,7 +382,7 @@ def test_the_log_has_ids_and_amounts_and_nothing_private(tmp_path):
     odd = signing_request_of({**document, "template": "refund", "rows": [{"order_no": CARD}]})
     with closing(RequestLog(tmp_path / "log")) as log:
         for asked in (refund, paid, odd):
-            log.note("refused", at=datetime(2026, 11, 22, tzinfo=UTC), why="no", **shown(asked))
+            log.note("refused", at=datetime(2026, 11, 22, tzinfo=UTC), why="no", **logged(asked))
     text = (tmp_path / "log").read_text()
     assert (CARD in text, "Quill" in text) == (False, False)
     first, second, _ = map(json.loads, text.splitlines())

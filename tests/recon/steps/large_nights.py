@@ -31,7 +31,7 @@ def sealed(folder: Path, *, tables: Mapping[str, pa.Table]) -> SealedNight:
             for name, schema in SCHEMAS.items()
             if schema.folder == step
         )
-        steps[step] = write_step(storage, night="night", about=about, parts=[*rows_of(given)])
+        steps[step] = write_step(storage, night="night", about=about, files=[*rows_of(given)])
     return SealedNight("R", storage, steps)
 
 

@@ -94,11 +94,11 @@ def classify_bookings(
             "differs": (gap != 0) & ~apart,
             **dict.fromkeys(("before", "over_released", "unverified"), nothing),
         },
-        marks={Flag.NOT_COMPARED: apart},
+        flags={Flag.NOT_COMPARED: apart},
         ends=_ends(ledger_groups, bank=bank, basis=basis),
         basis=basis,
         names=[*map(_name, known)],
-        shown={
+        columns={
             "leg": OF_BANK,
             "effect": gap,
             "bank_amount": groups["settled"],
@@ -162,20 +162,20 @@ def _groups(
         for each in arrived.values()
         for day, amount in each.items
     ]
-    came = _table(rows, names=(*GROUP, "day", "amount"))
+    received = _table(rows, names=(*GROUP, "day", "amount"))
     entries = entries_of(ledger, kinds={BALANCE: EntryType.BANK})
     if bank.night is not None:
         merchant, account = bank.night.account
         own = (entries["merchant_id"] == merchant) & (entries["account_id"] == account)
         entries = entries.take(own)
     entries = _named(entries, ledger=ledger, arrived=arrived, bank=bank, rules=rules)
-    came, entries = paired(came, entries, kind=BALANCE)
+    received, entries = paired(received, entries, kind=BALANCE)
     # Where a balance exists, payouts without an entry are part of it.
     balanced = {*entries.take(entries["name"] == "").rows(*ACCOUNT_KEY)}
     names = [
         (*account_key, BALANCE, key) for account_key, key in arrived if account_key not in balanced
     ]
-    groups, came, entries = numbered(came, entries, more=_table(names, names=GROUP))
+    groups, received, entries = numbered(received, entries, more=_table(names, names=GROUP))
     balances = (f"{BALANCE}:{currency}" for currency in groups["currency"].tolist())
     groups.columns["key"] = np.where(groups["name"] != "", groups["name"], _texts(balances))
     # An adjustment of an order never closes a group.
@@ -191,7 +191,7 @@ def _groups(
         ],
         among=~marked_as(ledger, GROUPED) & ~of_order,
     )
-    return LedgerGroups(groups, came, entries, closed)
+    return LedgerGroups(groups, received, entries, closed)
 
 
 def _table(rows: Sequence[tuple[object, ...]], *, names: tuple[str, ...]) -> Arrays:
@@ -311,7 +311,7 @@ def _ends(ledger_groups: LedgerGroups, *, bank: BankResult, basis: Basis) -> tup
     grace = Grace.parse(rules.grace.gateway_to_ledger)
     # No grace runs from a date far ahead.
     days, wrong = days_not_ahead(ledger_groups.settled["day"], basis=basis), is_ahead(at, now=now)
-    came, later, ends = (
+    received, later, ends = (
         due(starts, grace=grace, calendar=calendar)
         for starts in (
             midnights(days, zone=calendar.zone),
@@ -325,7 +325,7 @@ def _ends(ledger_groups: LedgerGroups, *, bank: BankResult, basis: Basis) -> tup
     ]
     # Nothing can be missing at the bank on a day that no statement covers yet.
     unreported = (_days(entries, rules=rules) > np.array(covered, dtype=object)).astype(np.bool_)
-    return came, np.where(unreported & ~wrong, later, ends)
+    return received, np.where(unreported & ~wrong, later, ends)
 
 
 def banked_frame(bookings: Bookings | None) -> dict[str, pd.DataFrame]:

@@ -245,12 +245,12 @@ def _late(receipts: Sequence[Receipt], payouts: Sequence[Payout]) -> bool:
 
 def _went_back(receipts: Sequence[Receipt], amounts: Sequence[int], *, paid: int) -> bool:
     """Return whether one of the entries takes back what an earlier one brought."""
-    came: dict[int, str] = {}
+    received: dict[int, str] = {}
     for one, amount in zip(receipts, amounts, strict=True):
         if amount * paid > 0:
-            came[amount] = min(came.get(amount, one.booked_on), one.booked_on)
+            received[amount] = min(received.get(amount, one.booked_on), one.booked_on)
     return any(
-        -amount in came and one.booked_on >= came[-amount]
+        -amount in received and one.booked_on >= received[-amount]
         for one, amount in zip(receipts, amounts, strict=True)
     )
 
@@ -298,7 +298,7 @@ class Named:
     receipt: Receipt
     targets: frozenset[int] = frozenset()
     """Payouts that it names, by their number."""
-    doubtful: frozenset[int] = frozenset()
+    ambiguous: frozenset[int] = frozenset()
     """Payouts of which it names one, and nothing shows which."""
     other_account: Account | None = None
     """The account of a batch that it names and that is not paid out at this bank, or not yet."""
@@ -339,7 +339,7 @@ def _named(
 ) -> Named:
     served = rules.bank[receipt.bank].served
     targets: dict[int, Payout] = {}
-    doubtful: set[int] = set()
+    ambiguous: set[int] = set()
     other_account: Account | None = None
     for name in sorted(receipt.names):
         here = [one for one in by_id.get(name, ()) if (one.merchant_id, one.account_id) in served]
@@ -349,9 +349,9 @@ def _named(
         elif len(meant) == 1:
             targets[meant[0].number] = meant[0]
         else:
-            doubtful |= {one.number for one in here}
-    if doubtful or len({one.currency for one in targets.values()}) > 1:
-        return Named(receipt, doubtful=frozenset({*targets, *doubtful}))
+            ambiguous |= {one.number for one in here}
+    if ambiguous or len({one.currency for one in targets.values()}) > 1:
+        return Named(receipt, ambiguous=frozenset({*targets, *ambiguous}))
     return Named(receipt, frozenset(targets), other_account=None if targets else other_account)
 
 
@@ -400,20 +400,20 @@ def pair(
     work = _Work(payouts, covers, rules)
     work.by_own_name([one for one in named if len(one.targets) == 1])
     work.by_joint_names([one for one in named if one.targets])
-    work.by_ambiguous_names([one for one in named if one.doubtful])
+    work.by_ambiguous_names([one for one in named if one.ambiguous])
     free = [one.receipt for one in named if one.unnamed and not one.receipt.provisional]
     work.by_sum_of_a_day(free)
     work.by_amount(free)
-    free_of_names = (one for one in named if not (one.targets or one.doubtful))
-    rest = [one for one in free_of_names if one.receipt not in work.used]
-    classified = [one for one in rest if _is_classified(one, covers=covers)]
+    free_of_names = (one for one in named if not (one.targets or one.ambiguous))
+    unused = [one for one in free_of_names if one.receipt not in work.used]
+    classified = [one for one in unused if _is_classified(one, covers=covers)]
     opening = [one for one in payouts if one.opening and one.number not in work.done]
     left = [one for one in payouts if not one.opening and one.number not in work.done]
     return Paired(
         findings=(*work.findings, *(_left(one, covers=covers, day=day) for one in left)),
         unknown=tuple(_unknown(one, rules=rules) for one in classified),
         opening=tuple(opening),
-        waiting=tuple(one.receipt for one in rest if not _is_classified(one, covers=covers)),
+        waiting=tuple(one.receipt for one in unused if not _is_classified(one, covers=covers)),
     )
 
 
@@ -486,8 +486,8 @@ class _Work:
         """Handle entries that may mean several payouts of one id."""
         groups: dict[frozenset[int], list[Receipt]] = {}
         for one in named:
-            open_ones = frozenset(number for number in one.doubtful if number not in self.done)
-            groups.setdefault(open_ones or one.doubtful, []).append(one.receipt)
+            open_ones = frozenset(number for number in one.ambiguous if number not in self.done)
+            groups.setdefault(open_ones or one.ambiguous, []).append(one.receipt)
         for numbers, receipts in sorted(groups.items(), key=lambda item: sorted(item[0])):
             self._doubt([self.payouts[number] for number in sorted(numbers)], receipts)
 
@@ -647,8 +647,8 @@ def _opened(finding: Finding) -> Finding:
     before = first.opening and len(finding.payouts) == 1
     if finding.ties or not before or finding.bank_amount * first.paid >= 0:
         return finding
-    came = finding.bank_amount
-    return replace(finding, returned=True, effect=came, paid=0, opening=first.paid)
+    received = finding.bank_amount
+    return replace(finding, returned=True, effect=received, paid=0, opening=first.paid)
 
 
 def _left(payout: Payout, *, covers: Mapping[str, Cover], day: str) -> Finding:

@@ -139,12 +139,12 @@ def _lists_of(
     """
     entries = source.entries
     mine = entries[entries["statement"].isin([*classified.details])]
-    parts: dict[tuple[Any, Any], list[dict[Any, Any]]] = {}
+    chunks: dict[tuple[Any, Any], list[dict[Any, Any]]] = {}
     for row in mine[mine["part"].gt(0)].to_dict("records"):
-        parts.setdefault((row["statement"], row["entry_no"]), []).append(row)
+        chunks.setdefault((row["statement"], row["entry_no"]), []).append(row)
     lists: dict[tuple[str, int], list[dict[Any, Any]]] = {}
     for whole in mine[mine["part"].eq(0)].to_dict("records"):
-        behind = parts.get((whole["statement"], whole["entry_no"]), [whole])
+        behind = chunks.get((whole["statement"], whole["entry_no"]), [whole])
         for name in references_of(whole):
             lists.setdefault((name, int(whole["amount"])), []).extend(behind)
     return lists
@@ -161,13 +161,13 @@ def _leaves(
     """Yield the entries, each replaced by the payments that it contains where they are known."""
     listed = {
         (statement, number)
-        for statement, number, part in zip(
+        for statement, number, chunk in zip(
             rows["statement"].tolist(),
             rows["entry_no"].tolist(),
             rows["part"].tolist(),
             strict=True,
         )
-        if part
+        if chunk
     }
     for values in zip(*(rows[name].tolist() for name in _COLUMNS), strict=True):
         cells = dict(zip(_COLUMNS, values, strict=True))
@@ -262,7 +262,7 @@ def stored_of(
     """
     statements, entries = source.statements, source.entries
     scope = _Scope.of(statements, batches=batches, rules=rules)
-    mine = scope.marks(entries)
+    mine = scope.mask_of(entries)
     known = {*listed, *_listed_in(entries, mine=mine, details=scope.details)}
     rows = _whole(entries, mine=mine | _is_listed(entries, listed=known))
     of_statements = dict(iter(entries.groupby("statement")))
@@ -352,7 +352,7 @@ class _Scope:
         known = is_known(side, tokens=self.tokens[cells["statement"]])
         return known, self.ours.named_in(cells, known=known)
 
-    def marks(self, entries: pd.DataFrame) -> Bools:
+    def mask_of(self, entries: pd.DataFrame) -> Bools:
         """Mark the rows that are ours."""
         names = ("statement", *_OF_OTHERS)
         rows = zip(*(entries[name].tolist() for name in names), strict=True)
@@ -364,11 +364,11 @@ def _is_listed(entries: pd.DataFrame, *, listed: Listed) -> Bools:
     if not listed:
         return np.zeros(len(entries), dtype=np.bool_)
     rows = zip(*(entries[n].tolist() for n in ("entry_no", "reference", "amount")), strict=True)
-    marks = (
+    mask_of = (
         any(
             (token, amount) in listed
             for token in references_of({"entry_no": number, "reference": reference})
         )
         for number, reference, amount in rows
     )
-    return np.fromiter(marks, np.bool_, len(entries))
+    return np.fromiter(mask_of, np.bool_, len(entries))

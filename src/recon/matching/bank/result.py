@@ -57,7 +57,7 @@ def _paid(finding: Finding) -> str:
     return f"{label} {' and '.join(named)}, settled on {day_text(finding.payouts[0].settled_on)}"
 
 
-def _came(finding: Finding) -> str:
+def _received_text(finding: Finding) -> str:
     named = [_entry(one) for one in finding.receipts[:DISPLAYED_ENTRIES_MAX]]
     more = len(finding.receipts) - len(named)
     return " and ".join([*named, *([f"{more} more entries"] if more > 0 else [])])
@@ -79,7 +79,7 @@ def _rate(finding: Finding) -> str:
 
 _CLAUSES: Mapping[str, Clause] = {
     "paid": _paid,
-    "came": _came,
+    "came": _received_text,
     "gap": amount_of("effect", unsigned=True),
     "rate": _rate,
     "due": lambda finding: day_text(finding.payouts[0].due_on),
@@ -111,7 +111,7 @@ class BankResult:
     notes: tuple[str, ...] = ()
     ids: Mapping[str, Finding] = field(default_factory=dict)
     """Break or match id -> its finding."""
-    shown: frozenset[str] = frozenset()
+    reported: frozenset[str] = frozenset()
     """Those of `ids` that this reconciliation shows; a nightly run shows its account's."""
     night: NightOfBank | None = None
     reopens: Mapping[str, str] = field(default_factory=dict)
@@ -148,7 +148,7 @@ def classify_bank(sources: Sources, *, basis: Basis) -> BankResult | None:
         night is None or reporting_account(one, rules=rules) == night.account for one in findings
     ]
     found = found.take(np.array(mine, dtype=np.bool_))
-    shown = frozenset(found["id"].tolist())
+    reported = frozenset(found["id"].tolist())
     if night is not None:
         unserved = tuple(account for account in unserved if account == "/".join(night.account))
     return BankResult(
@@ -158,9 +158,9 @@ def classify_bank(sources: Sources, *, basis: Basis) -> BankResult | None:
         unserved,
         source.notes,
         ids=ids,
-        shown=shown,
+        reported=reported,
         night=night,
-        reopens={own: before for own, before in reopens.items() if own in shown},
+        reopens={own: before for own, before in reopens.items() if own in reported},
         found=found,
     )
 
@@ -203,13 +203,13 @@ def _rows(
 ) -> Arrays:
     """Return FOUND of each finding; `has_ledger`: whether a ledger was compared."""
     facts = [one.facts for one in findings]
-    cells = [_shown(one, night=night, rules=rules) for one in findings]
+    cells = [_cells(one, night=night, rules=rules) for one in findings]
     found = _FINDINGS.found(
         {
             **{name: np.array([row[name] for row in facts], dtype=np.bool_) for name in FACTS},
             "unverified": np.zeros(len(findings), dtype=np.int64),
         },
-        shown={
+        columns={
             **{name: [row[name] for row in cells] for name in (cells[0] if cells else ())},
             "leg": LEG,
         },
@@ -233,7 +233,7 @@ def _rows(
     )
 
 
-def _shown(found: Finding, *, night: NightOfBank | None, rules: Rules) -> Row:
+def _cells(found: Finding, *, night: NightOfBank | None, rules: Rules) -> Row:
     """Return the shown columns of a finding in any state; its exposure is the whole payout."""
     cells: Row = {
         "rule": LEG,
@@ -307,7 +307,7 @@ def covered_to(counted: pd.DataFrame) -> dict[str, str]:
 
 def _counted(source: BankSource, *, result: BankResult) -> Iterator[Row]:
     """Yield every statement with its place in its bank's proven chain, -1 where it has none."""
-    places = {
+    positions = {
         number: place
         for cover in result.classified.covers.values()
         for place, number in enumerate(cover.counted)
@@ -316,7 +316,7 @@ def _counted(source: BankSource, *, result: BankResult) -> Iterator[Row]:
         bank = result.classified.banks.get(number, "")
         own = asdict(source.statements[number])
         named = {name: own[name] for name in columns_of(COUNTED) if name in own}
-        yield {**named, "number": number, "bank": bank, "place": places.get(number, -1)}
+        yield {**named, "number": number, "bank": bank, "place": positions.get(number, -1)}
 
 
 def _paid_rows(result: BankResult, *, settlement: pd.DataFrame | None) -> Iterator[Row]:
@@ -345,9 +345,9 @@ def _paid_rows(result: BankResult, *, settlement: pd.DataFrame | None) -> Iterat
 def _share(found: Finding, *, of: Payout, on: str) -> Row:
     """Return one payout's share of a finding: the first payout bears the difference."""
     bears = of == found.payouts[0]
-    came = found.bank_amount - sum(one.paid for one in found.payouts[1:]) if bears else of.paid
+    received = found.bank_amount - sum(one.paid for one in found.payouts[1:]) if bears else of.paid
     return {
-        "bank_amount": came if of.currency == found.currency else None,
+        "bank_amount": received if of.currency == found.currency else None,
         "effect": found.effect if bears else 0,
         "charges": found.charges if bears else 0,
         "value_on": on,
@@ -391,7 +391,7 @@ def _explained(result: BankResult) -> Iterator[Row]:
         yield _part(payout.bank, payout.currency, OPENING, payout.paid)
     for own, found in result.ids.items():
         bank = found.payouts[0].bank if found.payouts else found.receipts[0].bank
-        for what, currency, amount in _parts(found, is_reported=own in result.shown):
+        for what, currency, amount in _parts(found, is_reported=own in result.reported):
             if amount:
                 yield _part(bank, currency, what, amount, result_id=own)
 

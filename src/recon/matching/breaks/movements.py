@@ -24,10 +24,10 @@ NEW, REOPENED, RETURNED = "new", "reopened", "returned"
 out of sight for some runs and is the same break."""
 STAYS, REVALUED, RECLASSIFIED = "stays", "revalued", "reclassified"
 LATE, RESOLVED, WRITTEN_OFF = "matched late", "resolved", "written off"
-PENDING, UNVERIFIED, EXPLAINED, NOT_SEEN = "pending", "unverified", "explained", "not seen"
+PENDING, UNVERIFIED, EXPLAINED, NEVER_SEEN = "pending", "unverified", "explained", "not seen"
 STILL_OPEN = (STAYS, REVALUED, RECLASSIFIED)
 FOR_GOOD = (LATE, RESOLVED, WRITTEN_OFF)
-CLOSED = (*FOR_GOOD, PENDING, UNVERIFIED, EXPLAINED, NOT_SEEN)
+CLOSED = (*FOR_GOOD, PENDING, UNVERIFIED, EXPLAINED, NEVER_SEEN)
 """How a break ends. `explained`: another account's break covers it; `not seen`: no row of this run
 refers to it: it left the window, or its ledger was not read."""
 
@@ -54,10 +54,10 @@ def dispositions_of(
         primaries: the set whose break explains a set, else -1.
         previous: the previous run.
     """
-    asked = rows["state"] == SetState.BREAK.value
+    is_break = rows["state"] == SetState.BREAK.value
     if previous is not None:
-        asked |= among(rows["identity"], {*previous.breaks["break_id"].tolist()})
-    chosen = rows.take(asked & rows["own"])
+        is_break |= among(rows["identity"], {*previous.breaks["break_id"].tolist()})
+    chosen = rows.take(is_break & rows["own"])
     is_linked = (primaries[chosen["set"]] >= 0).tolist()
     chosen_rows = chosen.rows("identity", "state", "flags")
     return {
@@ -85,7 +85,7 @@ def movements(
         ended = _closing(was, disposition=dispositions.get(identity))
         effect = was["effect_ledger"]
         if ended in FOR_GOOD and not has_ledger and pd.notna(effect) and effect:
-            ended = NOT_SEEN  # the ledger is one of its sides
+            ended = NEVER_SEEN  # the ledger is one of its sides
         own = {} if ended else now.get(identity, {})
         movement = ended or _staying(was, now=own)
         rows.append(_row(identity, movement=movement, before=was, now=own))
@@ -105,7 +105,7 @@ def movements(
 def _closing(was: Mapping[str, Any], *, disposition: Disposition | None) -> str:
     """Return how a break of the previous run ended, "" while it is open."""
     if disposition is None or not disposition.state:
-        return NOT_SEEN
+        return NEVER_SEEN
     if disposition.is_linked:
         return EXPLAINED
     if disposition.state == SetState.BREAK:

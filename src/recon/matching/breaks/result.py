@@ -145,11 +145,11 @@ class Reconciliation:
 
         The number of matches and the digest over everything stay.
         """
-        every_match = Deferred[pd.DataFrame](_gone)
+        every_match = Deferred[pd.DataFrame](_released)
         return replace(self, every_match=every_match, items=pa.table({}), matched_rows=self.matched)
 
 
-def _gone() -> Any:
+def _released() -> Any:
     msg = "the rows of this result were written and released: read them from the night's folder"
     raise Defect(msg)
 

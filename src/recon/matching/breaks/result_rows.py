@@ -104,14 +104,14 @@ def _with_explained(sets: Arrays, *, outcomes: Outcomes) -> Arrays:
     away = np.flatnonzero(outcomes.primary >= 0)
     if not away.size:
         return sets
-    shown = {}
+    displayed = {}
     for name, nothing in (("gateway_state", 0), ("gateway_transaction", "")):
         values = sets[name].copy()
         primaries = outcomes.primary[away]
         blank = values[primaries] == nothing
         values[primaries[blank]] = values[away[blank]]
-        shown[name] = values
-    return sets.assign(**shown)
+        displayed[name] = values
+    return sets.assign(**displayed)
 
 
 def _of_sets(sets: Arrays) -> Arrays:
@@ -163,12 +163,12 @@ def _presence(sets: Arrays, *, outcomes: Outcomes) -> dict[str, Bools]:
 def _amounts(
     nets: dict[str, Ints], *, presence: dict[str, Bools], covered: bool
 ) -> dict[str, Column]:
-    shown = {**nets, "gateway": nets["gateway"] + nets["payout"]}
+    displayed = {**nets, "gateway": nets["gateway"] + nets["payout"]}
     amounts = {
-        f"{side}_amount": np.where(given, shown[side], NO_AMOUNT)
+        f"{side}_amount": np.where(given, displayed[side], NO_AMOUNT)
         for side, given in presence.items()
     }
-    of_ledger = shown["gateway"] - nets["ledger"]
+    of_ledger = displayed["gateway"] - nets["ledger"]
     return {
         **amounts,
         "effect_orders": nets["gateway"] - nets["order"],
@@ -300,12 +300,12 @@ def rows_without_breaks(rows: Arrays, *, outcomes: Outcomes, alone: Arrays) -> A
     chosen = rows.take(among(rows["state"], {state.value for state, _ in _ROUTINE.values()}))
     numbers, classified = chosen["set"], outcomes.classified
     labels = {name: classified.of_each(name) for name in ("rule", "expected_side", "reason")}
-    shown = chosen.assign(
+    displayed = chosen.assign(
         match_id=chosen["identity"],
         due_at=outcomes.due_at[numbers],
         **{name: column[numbers] for name, column in labels.items()},
     )
-    return stacked([shown, alone], names=_NO_BREAKS) if len(alone) else shown
+    return stacked([displayed, alone], names=_NO_BREAKS) if len(alone) else displayed
 
 
 def frames_of(
@@ -329,15 +329,19 @@ def frames_of(
     for found in legs:
         labels = {"state_orders": "none", "state_gateway": "none"}
         labels |= dict.fromkeys(("order_no", "transaction_id", "cause"), "")
-        shown = found.assign(
+        displayed = found.assign(
             match_id=found["id"],
             break_id=found["id"],
             amount=found["effect"],
             order_amount=np.full(len(found), NO_AMOUNT),
             **{name: filled(label, size=len(found)) for name, label in labels.items()},
         )
-        rows.append(shown.take((shown["state"] != SetState.MATCHED.value) | (shown["rule"] != "")))
-        broken = shown.take(shown["state"] == SetState.BREAK.value)
+        rows.append(
+            displayed.take(
+                (displayed["state"] != SetState.MATCHED.value) | (displayed["rule"] != "")
+            )
+        )
+        broken = displayed.take(displayed["state"] == SetState.BREAK.value)
         moved = broken.take((broken["effect"] != 0) & (broken["effect"] != NO_AMOUNT))
         breaks = _with_breaks(breaks, _graded(broken, basis=basis))
         effects = _added(effects, moved, names=EFFECT_COLUMNS, by=EFFECTS_SORTED_BY)
@@ -371,13 +375,13 @@ def effects_of(
         },
         size=len(nets),
     )
-    parts = [
+    frames = [
         base.assign(leg=filled(leg, size=len(nets)), amount=amount).take(
             (amount != 0) & (ids != "")
         )
         for leg, amount in legs.items()
     ]
-    rows = stacked(parts, names=EFFECT_COLUMNS)
+    rows = stacked(frames, names=EFFECT_COLUMNS)
     return frame_in_order(rows, names=EFFECT_COLUMNS, by=EFFECTS_SORTED_BY)
 
 
@@ -462,8 +466,8 @@ def _exposures(outcomes: Outcomes, *, effects: Ints) -> dict[str, Ints]:
     """
     sets, uncaptured, beyond_ours = outcomes.sets, outcomes.ours.uncaptured, outcomes.uncaptured
     amount = np.maximum.reduce([np.abs(sets[name]) for name in _AMOUNTS])
-    ordered, shown = np.abs(sets["order_amount"]), np.abs(sets["gateway_amount_shown"])
-    whole = np.where(ordered != 0, ordered, shown)
+    ordered, reported = np.abs(sets["order_amount"]), np.abs(sets["gateway_amount_shown"])
+    whole = np.where(ordered != 0, ordered, reported)
     captured = np.abs(sets["gateway_captured"] - uncaptured)
     amount = np.where(uncaptured > 0, np.minimum(amount, captured), amount)
     taken = np.minimum(amount, np.abs(sets["gateway_captured"] - beyond_ours))
@@ -519,11 +523,11 @@ def _aged(
         severity_of(codes, at_risk=money, currency=currency, age_days=old, rules=basis.rules).value
         for codes, money, currency, old in facts
     ]
-    seen, now = first_seen(basis.previous), today.isoformat()
+    first_days, now = first_seen(basis.previous), today.isoformat()
     return rows.assign(
         age_days=age,
         severity=np.array(severities, dtype=object),
-        first_seen=np.array([seen.get(own, now) for own in rows["identity"]], dtype=object),
+        first_seen=np.array([first_days.get(own, now) for own in rows["identity"]], dtype=object),
     )
 
 
@@ -531,8 +535,8 @@ def first_seen(previous: Previous | None) -> dict[str, str]:
     """Return break -> the date on which an earlier run saw it first."""
     if previous is None:
         return {}
-    seen = zip(previous.breaks["break_id"], previous.breaks["first_seen"], strict=True)
-    return {**previous.away, **{str(own): str(day)[:10] for own, day in seen}}
+    pairs = zip(previous.breaks["break_id"], previous.breaks["first_seen"], strict=True)
+    return {**previous.away, **{str(own): str(day)[:10] for own, day in pairs}}
 
 
 _NUMBERS: Mapping[str, int] = {
@@ -580,30 +584,30 @@ class Comparison:
         clauses: Mapping[str, Clause],
         more: Mapping[str, type] | None = None,
     ) -> None:
-        shown = {**dict.fromkeys(_TEXTS, str), **dict.fromkeys(_NUMBERS, int)}
+        columns = {**dict.fromkeys(_TEXTS, str), **dict.fromkeys(_NUMBERS, int)}
         self._rows = rows_of(TABLE, of=of, facts=facts)
-        self._sentences = Sentences(of, facts={**facts, **shown, **(more or {})}, clauses=clauses)
+        self._sentences = Sentences(of, facts={**facts, **columns, **(more or {})}, clauses=clauses)
 
     def found(
         self,
         facts: Mapping[str, Column],
         *,
-        shown: Mapping[str, Any],
+        columns: Mapping[str, Any],
         more: Mapping[str, Sequence[Any] | Column],
-        marks: Mapping[Flag, Bools] | None = None,
+        flags: Mapping[Flag, Bools] | None = None,
     ) -> Arrays:
         """Return FOUND rows: the outcome of each row's facts, together with its shown columns.
 
         Args:
             facts: a column of each fact, and `unverified` (see classifying.table).
-            shown: the other columns of FOUND, or one cell for all rows.
+            columns: the other columns of FOUND, or one cell for all rows.
             more: further values that the sentences of breaks use (grain: row).
-            marks: masks of the flags that no row of the table sets.
+            flags: masks of the flags that no row of the table sets.
         """
         classified = classified_by(self._rows, facts=facts)
         own = {name: classified.of_each(name) for name in ("state", "reason", "expected_side")}
-        own |= {"code": classified.codes(), "flags": classified.flags(marks or {})}
-        found = found_rows({**shown, **own}, size=len(own["code"]))
+        own |= {"code": classified.codes(), "flags": classified.flags(flags or {})}
+        found = found_rows({**columns, **own}, size=len(own["code"]))
         known = {**facts, **found.columns, **more}
         for at in np.flatnonzero(found["code"] != "").tolist():
             row = SimpleNamespace(**{name: cells[at] for name, cells in known.items()})

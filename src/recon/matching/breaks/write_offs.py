@@ -29,15 +29,15 @@ _COLUMNS = {
 }
 
 
-def refuse_beyond_sums(sources: Sources, *, parts: Sums | None = None) -> None:
+def refuse_beyond_sums(sources: Sources, *, counted_sums: Sums | None = None) -> None:
     """Refuse a run whose sums could not be exact.
 
-    `parts`: sums of rows that are not in `sources`.
+    `counted_sums`: sums of rows that are not in `sources`.
 
     Raises:
         SourceUnreadableError: the amounts of a column sum to more than SUM_MAX.
     """
-    counted = Counter(parts or {})
+    counted = Counter(counted_sums or {})
     counted.update(sums_of_amounts(sources))
     for (source, name), amount in counted.items():
         if amount > SUM_MAX:

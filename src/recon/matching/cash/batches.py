@@ -150,13 +150,13 @@ def unsure_batches(sources: Sources) -> set[BatchOf]:
     whose currency could not be read belongs to the currencies of its batch, else to any ("").
     """
     lines, unread = sources.settlement, sources.unread_batches
-    refused = [entry for entry in sources.rejects if entry.kind is SourceKind.SETTLEMENT]
-    if lines is None or not (refused if unread is None else unread):
+    rejected = [entry for entry in sources.rejects if entry.kind is SourceKind.SETTLEMENT]
+    if lines is None or not (rejected if unread is None else unread):
         return set()
     names = (*ACCOUNT_KEY, "batch_id", "source")
     known = {*zip(*(lines[name].tolist() for name in names), strict=True)}
     if unread is None:
-        unread = frozenset(each for entry in refused for each in _named_by(entry, known=known))
+        unread = frozenset(each for entry in rejected for each in _named_by(entry, known=known))
     currencies: dict[tuple[str, ...], set[str]] = {}
     for merchant, account, currency, batch, _ in known:
         currencies.setdefault((merchant, account, batch), set()).add(currency)

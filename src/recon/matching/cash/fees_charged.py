@@ -119,11 +119,11 @@ def _priced(lines: pd.DataFrame, *, agreed: AgreedFees) -> pd.DataFrame:
 
 def fees_not_covered(reasons: Mapping[str, int]) -> Iterator[str]:
     """Yield the reasons for unknown fees as text, with their counts (see Sources.unpriced)."""
-    shown = sorted(reasons.items(), key=lambda entry: (-entry[1], entry[0]))
-    for reason, number in shown[:REASONS_DISPLAYED]:
+    largest = sorted(reasons.items(), key=lambda entry: (-entry[1], entry[0]))
+    for reason, number in largest[:REASONS_DISPLAYED]:
         yield f"fee contract: {reason} ({number} settlement line{'s' * (number != 1)})"
-    if len(shown) > REASONS_DISPLAYED:
-        yield f"fee contract: {len(shown) - REASONS_DISPLAYED} more reasons, on the sheet Fees"
+    if len(largest) > REASONS_DISPLAYED:
+        yield f"fee contract: {len(largest) - REASONS_DISPLAYED} more reasons, on the sheet Fees"
 
 
 def _cells(line: ContractLine) -> dict[str, str]:
@@ -221,10 +221,10 @@ def _given_back(differing: pd.DataFrame, *, given: Counter[Key]) -> Ints:
         zip(*(cells[name].tolist() for name in cells), strict=True)
     ):
         for key in ((*account_key, "t", transaction), (*account_key, "o", order_no)):
-            part = min(left.get(key, 0), max(over - int(back[row]), 0))
-            if part:
-                back[row] += part
-                left[key] -= part
+            returned = min(left.get(key, 0), max(over - int(back[row]), 0))
+            if returned:
+                back[row] += returned
+                left[key] -= returned
     return back
 
 

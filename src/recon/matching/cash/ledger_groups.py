@@ -81,7 +81,7 @@ class LedgerGroups:
 
 def grouped(sources: Sources, *, rules: Rules) -> LedgerGroups | None:
     """Return the groups; None without a settlement, and for a single bucket of a run."""
-    if sources.settlement is None or sources.is_part:
+    if sources.settlement is None or sources.is_bucket:
         return None
     lines, per = sources.settlement, rules.ledger.fees_per
     settled = _settled(lines, per=per)
@@ -124,12 +124,12 @@ def _settled(lines: pd.DataFrame, *, per: str) -> Arrays:
     paid = pay_outs(lines)
     gross, fee, net = (amounts_of(lines[name]) for name in ("gross", "fee", "net"))
     reserve = is_base_type(lines["entry_type"], EntryType.RESERVE) & ~paid & (gross != 0)
-    parts = [
+    tables = [
         _lines_of(lines, kind=FEES, rows=~paid & (fee != 0), amount=-fee, per=per),
         _lines_of(lines, kind=RESERVES, rows=reserve, amount=gross, per=""),
         _lines_of(lines, kind=PAYOUTS, rows=paid, amount=-net, per="batch"),
     ]
-    return stacked(parts, names=_SETTLED)
+    return stacked(tables, names=_SETTLED)
 
 
 def _lines_of(lines: pd.DataFrame, *, kind: str, rows: Bools, amount: Ints, per: str) -> Arrays:
@@ -174,7 +174,7 @@ def _entries(ledger: pd.DataFrame | None, *, lines: pd.DataFrame, rules: Rules) 
         mine = every["kind"] == kind
         own = every.take(mine)
         named = _named_batches if kind == PAYOUTS else partial(_names_of_fees, rules=rules)
-        names[mine] = named(ledger, rows=own["row"], places=own.columns, batches=batches)
+        names[mine] = named(ledger, rows=own["row"], columns=own.columns, batches=batches)
     return every.assign(name=names, amount=-every["amount"])
 
 
@@ -205,7 +205,7 @@ def _names_of_fees(
     ledger: pd.DataFrame,
     *,
     rows: Rows,
-    places: Mapping[str, Column],
+    columns: Mapping[str, Column],
     batches: set[Any],
     rules: Rules,
 ) -> Column:
@@ -215,7 +215,7 @@ def _names_of_fees(
     if per == "payment":
         return _payments(ledger, rows=rows)
     if per == "batch":
-        named = _named_batches(ledger, rows=rows, places=places, batches=batches)
+        named = _named_batches(ledger, rows=rows, columns=columns, batches=batches)
         return np.where(named != "", named, UNASSIGNED)
     # Booking days are days of the business calendar.
     form = "%Y-%m" if per == "month" else "%Y-%m-%d"
@@ -227,10 +227,10 @@ def _names_of_fees(
 
 
 def _named_batches(
-    ledger: pd.DataFrame, *, rows: Rows, places: Mapping[str, Column], batches: set[Any]
+    ledger: pd.DataFrame, *, rows: Rows, columns: Mapping[str, Column], batches: set[Any]
 ) -> Column:
     """Return the batch of its account and currency that each entry names; "" for none."""
-    own = zip(*(places[name].tolist() for name in ACCOUNT_KEY), strict=True)
+    own = zip(*(columns[name].tolist() for name in ACCOUNT_KEY), strict=True)
     named = (texts_at(rows, of=ledger[name]).tolist() for name in ("order_no", "reference_no"))
     labels = zip(*named, strict=True)
     names = [
@@ -394,8 +394,8 @@ def _old(settled: Arrays, *, begins: Begins) -> Bools:
     if not begins:
         return np.zeros(len(settled), dtype=np.bool_)
     rows = settled.rows("merchant_id", "account_id", "day")
-    marks = [day < begins.get((merchant, account), day) for merchant, account, day in rows]
-    return np.array(marks, dtype=np.bool_)
+    mask = [day < begins.get((merchant, account), day) for merchant, account, day in rows]
+    return np.array(mask, dtype=np.bool_)
 
 
 def _even_from(settled: Arrays, *, rows: Bools, groups: Ints, gaps: Ints) -> dict[int, str]:

@@ -127,11 +127,11 @@ def findings_of_groups(
             "unverified": Unverified.BATCH_QUARANTINED
             * _unsure(ledger_groups, unsure=unsure, rules=basis.rules),
         },
-        marks={Flag.NOT_COMPARED: np.full(size, not covered)},
+        flags={Flag.NOT_COMPARED: np.full(size, not covered)},
         ends=_ends(ledger_groups, basis=basis),
         basis=basis,
         names=groups["name"].tolist(),
-        shown={
+        columns={
             **_FIXED,
             "gateway_amount": np.where(groups["settled_items"] > 0, settled, NO_AMOUNT),
             "ledger_amount": np.where(groups["booked_items"] > 0, booked, NO_AMOUNT),
@@ -150,22 +150,22 @@ def found_of_groups(
     ledger_groups: LedgerGroups,
     *,
     facts: Mapping[str, Column],
-    marks: Mapping[Flag, Bools],
+    flags: Mapping[Flag, Bools],
     ends: tuple[Ints, Ints],
     basis: Basis,
     names: Sequence[str],
-    shown: Mapping[str, Any],
+    columns: Mapping[str, Any],
 ) -> Arrays:
     """Return one row of result_rows.FOUND per group, from facts that differ by kind of comparison.
 
     Args:
         ledger_groups: the groups.
         facts: `differs`, `before`, `over_released` and `unverified`.
-        marks: masks of the flags that no row of codes.toml sets.
+        flags: masks of the flags that no row of codes.toml sets.
         ends: when the grace of each row of `settled` and of `booked` ends, microseconds.
         basis: the instant and the rules.
         names: names of the groups for their sentences.
-        shown: other columns of their rows.
+        columns: other columns of their rows.
     """
     groups, size, now = ledger_groups.groups, len(ledger_groups.groups), basis.now
     closed = np.zeros(size, dtype=np.bool_)
@@ -195,17 +195,17 @@ def found_of_groups(
     }
     return _GROUPS.found(
         {**known, **facts},
-        shown={
+        columns={
             **{name: groups[name] for name in (*ACCOUNT_KEY, "key")},
             # The key of the group: it may have as many entries as there are payments.
             "entry_id": groups["key"],
             "since": since,
             "due_at": due_at,
-            **shown,
+            **columns,
         },
         # Positive: charged, kept or paid out; below 0 where it was given back.
         more={"name": names, "settled": -settled, "booked": -booked},
-        marks={**marks, Flag.DATE_AHEAD: _has_dates_ahead(ledger_groups, basis=basis)},
+        flags={**flags, Flag.DATE_AHEAD: _has_dates_ahead(ledger_groups, basis=basis)},
     )
 
 
@@ -244,7 +244,7 @@ def findings_of_held(listed: Iterable[Listed], *, covered: bool, basis: Basis) -
             "late_held_back": due_at <= basis.now,
             "unverified": Unverified.BATCH_QUARANTINED * (what == UNSURE),
         },
-        shown={
+        columns={
             **_FIXED,
             **{name: [getattr(held, name) for held in rows] for name in ACCOUNT_KEY},
             "key": keys,
@@ -258,7 +258,7 @@ def findings_of_held(listed: Iterable[Listed], *, covered: bool, basis: Basis) -
             "about": batches,
         },
         more={"name": batches},
-        marks={Flag.DATE_AHEAD: days > basis.last_day},
+        flags={Flag.DATE_AHEAD: days > basis.last_day},
     )
 
 
@@ -289,19 +289,21 @@ def _unsure(ledger_groups: LedgerGroups, *, unsure: set[BatchOf], rules: Rules) 
         return np.zeros(len(groups), dtype=np.bool_)
     by_batch = {PAYOUTS: "", **({FEES: UNASSIGNED} if rules.ledger.fees_per == "batch" else {})}
     read = {*lines.rows(*ACCOUNT_KEY, "name", "kind")}
-    places = {held[:3] for held in unsure}
+    accounts = {held[:3] for held in unsure}
     unreported = {
         kind: {held[:3] for held in unsure if (*held, kind) not in read} for kind in by_batch
     }
-    marks = []
+    masks = []
     for *of_account, kind, name in groups.rows(*ACCOUNT_KEY, "kind", "name"):
         mine = (
-            unreported.get(kind, places) if name == by_batch.get(kind, name) else set[AccountKey]()
+            unreported.get(kind, accounts)
+            if name == by_batch.get(kind, name)
+            else set[AccountKey]()
         )
         in_any_currency = (of_account[0], of_account[1], "")
         is_of_batch = kind in by_batch and (*of_account, name) in unsure
-        marks.append(is_of_batch or (*of_account,) in mine or in_any_currency in mine)
-    return np.array(marks, dtype=np.bool_)
+        masks.append(is_of_batch or (*of_account,) in mine or in_any_currency in mine)
+    return np.array(masks, dtype=np.bool_)
 
 
 def _ends(ledger_groups: LedgerGroups, *, basis: Basis) -> tuple[Ints, Ints]:
@@ -337,8 +339,8 @@ def _has_dates_ahead(ledger_groups: LedgerGroups, *, basis: Basis) -> Bools:
     settled, booked, size = ledger_groups.settled, ledger_groups.booked, len(ledger_groups.groups)
     wrong = is_ahead(booked["at"], now=basis.now)
     both = [(settled["day"] > basis.last_day, settled), (wrong, booked)]
-    marks = [present(mask, groups=items["group"], size=size) for mask, items in both]
-    return marks[0] | marks[1]
+    masks = [present(mask, groups=items["group"], size=size) for mask, items in both]
+    return masks[0] | masks[1]
 
 
 @dataclass(frozen=True)
@@ -357,9 +359,9 @@ def with_groups_marked(sources: Sources, *, rules: Rules) -> Sources:
     ledger_groups = grouped(sources, rules=rules)
     if ledger_groups is None or sources.ledger is None:
         return sources
-    marks = np.zeros(len(sources.ledger), dtype=np.bool_)
-    marks[ledger_groups.ledger_rows()] = True
-    return replace(sources, ledger=sources.ledger.assign(**{GROUPED: marks}))
+    mask = np.zeros(len(sources.ledger), dtype=np.bool_)
+    mask[ledger_groups.ledger_rows()] = True
+    return replace(sources, ledger=sources.ledger.assign(**{GROUPED: mask}))
 
 
 def classify_cash(

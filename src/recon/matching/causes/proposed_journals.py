@@ -22,7 +22,7 @@ from recon.matching.frames.sources import MINOR_UNITS, Exported, Sources, frame_
 from recon.matching.sets.joined_sets import Joined
 from recon.model.terms import BreakCode, EntryType, SetState
 
-PARTS = ("sales", "refunds", "chargebacks", "payouts", "fees", "reserves", "bank")
+ENTRY_KINDS = ("sales", "refunds", "chargebacks", "payouts", "fees", "reserves", "bank")
 """Accounts of the rules, each for one kind of entry."""
 _OF_LEDGER: Mapping[str, str] = {
     EntryType.CAPTURE.value: "sales",
@@ -43,7 +43,7 @@ class BookingLine(NamedTuple):
     amount: int
 
 
-def parts_of(joined: Joined, *, break_sets: Mapping[int, str]) -> list[BookingLine]:
+def booking_lines(joined: Joined, *, break_sets: Mapping[int, str]) -> list[BookingLine]:
     """Return the amounts to be booked, by set, currency and part; never 0.
 
     The parts of a break and currency sum to gateway less ledger. Each part is what the gateway
@@ -55,7 +55,7 @@ def parts_of(joined: Joined, *, break_sets: Mapping[int, str]) -> list[BookingLi
         break_sets: the break id of each set that is a break.
     """
     sums: dict[tuple[int, str, str], int] = {}
-    for number, currency, part, amount in _every_part(joined, wanted=break_sets):
+    for number, currency, part, amount in _amounts(joined, break_sets=break_sets):
         key = int(number), currency, part
         sums[key] = sums.get(key, 0) + amount
     return [
@@ -65,13 +65,13 @@ def parts_of(joined: Joined, *, break_sets: Mapping[int, str]) -> list[BookingLi
     ]
 
 
-def _every_part(
-    joined: Joined, *, wanted: Mapping[int, str]
+def _amounts(
+    joined: Joined, *, break_sets: Mapping[int, str]
 ) -> Iterator[tuple[int, str, str, int]]:
     sides = (joined.gateway.items, joined.payouts, joined.ledger.items)
-    shown, paid, booked = (_of(items, wanted=wanted) for items in sides)
+    answered, paid, booked = (_of(items, break_sets=break_sets) for items in sides)
     names = ("set", "currency", "captured", "refunded", "net")
-    for number, currency, captured, refunded, net in shown.rows(*names):
+    for number, currency, captured, refunded, net in answered.rows(*names):
         # The rest of a payment that was charged back is neither its capture nor a refund.
         yield number, currency, "sales", captured
         yield number, currency, "refunds", -refunded
@@ -82,8 +82,8 @@ def _every_part(
         yield number, currency, _OF_LEDGER.get(kind, ""), -net
 
 
-def _of(items: Arrays, *, wanted: Mapping[int, str]) -> Arrays:
-    return items.take(np.isin(items["set"], [*wanted]))
+def _of(items: Arrays, *, break_sets: Mapping[int, str]) -> Arrays:
+    return items.take(np.isin(items["set"], [*break_sets]))
 
 
 def booking_lines_of_found(rows: Arrays) -> Iterator[BookingLine]:
@@ -106,7 +106,7 @@ def propose(
     breaks: pd.DataFrame,
     *,
     effects: pd.DataFrame,
-    parts: Sequence[BookingLine],
+    bookings: Sequence[BookingLine],
     rules: Rules,
     date: str,
     sources: Sources,
@@ -116,7 +116,7 @@ def propose(
     Args:
         breaks: this run's breaks.
         effects: their effects.
-        parts: their ledger effects by kind of entry (see `parts_of`).
+        bookings: their ledger effects by kind of entry (see `booking_lines`).
         rules: the accounts; without them nothing is proposed.
         date: ISO business date of the journals.
         sources: journals exported before, and breaks whose write-off two people approved.
@@ -128,7 +128,9 @@ def propose(
         if rules.journal.accounts is None
         else [
             line
-            for row in _bookable(breaks, effects=effects, parts=parts, written_off=written_off)
+            for row in _bookable(
+                breaks, effects=effects, bookings=bookings, written_off=written_off
+            )
             for line in _lines(
                 row, accounts=rules.journal.accounts, date=date, exported=sources.exported
             )
@@ -140,8 +142,8 @@ def propose(
 
 def not_in_ledger(effects: pd.DataFrame, *, exported: Sequence[Exported]) -> list[Exported]:
     """Return unbooked exported journals whose break still has a ledger effect in their currency."""
-    shown = booked_since(effects, exported=exported)
-    return [journal for journal in exported if not journal.booked and journal not in shown]
+    answered = booked_since(effects, exported=exported)
+    return [journal for journal in exported if not journal.booked and journal not in answered]
 
 
 OF_BANK = "bank_ledger"
@@ -165,12 +167,12 @@ def _bookable(
     breaks: pd.DataFrame,
     *,
     effects: pd.DataFrame,
-    parts: Sequence[BookingLine],
+    bookings: Sequence[BookingLine],
     written_off: frozenset[str],
 ) -> Iterator[dict[str, Any]]:
     """Yield the parts of breaks resolved by booking, where they sum to the whole effect."""
     named = ("break_id", "code", "flags", "order_no", "transaction_id", "about")
-    wanted = {
+    break_sets = {
         cells["break_id"]: cells
         for cells in records(breaks, rows=np.arange(len(breaks)), names=named)
         if cells["code"] in BOOKED
@@ -178,24 +180,26 @@ def _bookable(
         and cells["break_id"] not in written_off
     }
     of_pair: dict[tuple[str, str, str], list[BookingLine]] = {}
-    for part in parts:
-        of_pair.setdefault((part.break_id, part.currency, _leg_of(part)), []).append(part)
+    for booking in bookings:
+        of_pair.setdefault((booking.break_id, booking.currency, _leg_of(booking)), []).append(
+            booking
+        )
     lines = []
     for leg in records(effects, rows=np.arange(len(effects)), names=EFFECT_COLUMNS):
-        cells = wanted.get(leg["break_id"])
+        cells = break_sets.get(leg["break_id"])
         mine = of_pair.get((leg["break_id"], leg["currency"], leg["leg"]), [])
         if not leg["amount"] or cells is None or not mine:
             continue
-        if leg["amount"] == sum(part.amount for part in mine):
-            lines += [{**cells, **leg, **part._asdict()} for part in mine]
+        if leg["amount"] == sum(booking.amount for booking in mine):
+            lines += [{**cells, **leg, **booking._asdict()} for booking in mine]
     by = ("merchant_id", "account_id", "break_id", "currency")
     yield from sorted(
-        lines, key=lambda row: (*(row[name] for name in by), PARTS.index(row["part"]))
+        lines, key=lambda row: (*(row[name] for name in by), ENTRY_KINDS.index(row["part"]))
     )
 
 
-def _leg_of(part: BookingLine) -> str:
-    return OF_BANK if part.part == "bank" else "ledger"
+def _leg_of(booking: BookingLine) -> str:
+    return OF_BANK if booking.part == "bank" else "ledger"
 
 
 def _lines(

@@ -101,18 +101,18 @@ def rows_of_sets(
         "payments": _grouped(_payments(gateway, sources=sources), *paid),
         "entries": _grouped(_entries(entries), "kind", "currency", "amount"),
         "payouts": _grouped(payouts.assign(state=payouts["status"]), "state", "currency", "amount"),
-        "moves": _grouped(_moves(joined, sources=sources, wanted=[*named]), *_OF_MOVES),
+        "moves": _grouped(_moves(joined, sources=sources, numbers=[*named]), *_OF_MOVES),
     }
     for several_payments in sides["payments"].values():
         ids = [payment.transaction_id for payment in several_payments]
         twice = next((id_ for id_ in ids if ids.count(id_) > 1), None)
         for payment in several_payments:
             payment.twice = payment.transaction_id == twice
-    moved = _moved(joined.sets, primary=primary, wanted={*named})
+    moved = _moved(joined.sets, primary=primary, numbers={*named})
     ambiguous = {number for number, code in named.items() if code is BreakCode.AMBIGUOUS_MATCH}
     rivals: dict[int, dict[str, Any]] = {
         number: {"rivals": _rivals(joined.sets, others, of=number), "rivals_by": by}
-        for number, others, by in _fitting(joined, sources=sources, wanted=ambiguous)
+        for number, others, by in _fitting(joined, sources=sources, numbers=ambiguous)
     }
     cells: dict[int, dict[str, Any]] = {
         number: {name: rows.get(number, ()) for name, rows in sides.items()}
@@ -154,17 +154,17 @@ def _entries(items: Arrays) -> Arrays:
     return Arrays({**columns, "amount": columns["forward"]}, size=len(sums))
 
 
-def _moves(joined: Joined, *, sources: Sources, wanted: list[int]) -> Arrays:
+def _moves(joined: Joined, *, sources: Sources, numbers: list[int]) -> Arrays:
     moves = sources.instructions
     if moves is None:
         return Arrays({name: np.zeros(0, np.int64) for name in ("set", *_OF_MOVES)}, size=0)
     number = joined.keys.of["instructions"]
-    mine = np.isin(number, wanted)
+    mine = np.isin(number, numbers)
     cells = {name: moves[name][mine].to_numpy() for name in _OF_MOVES}
     return Arrays({"set": number[mine], **cells}, size=int(mine.sum()))
 
 
-def _moved(sets: Arrays, *, primary: Rows, wanted: set[int]) -> dict[int, dict[str, Any]]:
+def _moved(sets: Arrays, *, primary: Rows, numbers: set[int]) -> dict[int, dict[str, Any]]:
     """Return, for a break that represents two accounts, which of them has which side."""
     pairs = ((int(primary[linked]), linked) for linked in np.flatnonzero(primary >= 0).tolist())
     return {
@@ -174,7 +174,7 @@ def _moved(sets: Arrays, *, primary: Rows, wanted: set[int]) -> dict[int, dict[s
             "other_sides": _sides_of(sets, linked),
         }
         for number, linked in pairs
-        if number in wanted
+        if number in numbers
     }
 
 
@@ -195,11 +195,11 @@ def _rivals(sets: Arrays, others: set[int], *, of: int) -> list[RowFacts]:
 
 
 def _fitting(
-    joined: Joined, *, sources: Sources, wanted: set[int]
+    joined: Joined, *, sources: Sources, numbers: set[int]
 ) -> Iterator[tuple[int, set[int], str]]:
     """Yield a set, the others that it fits, and the id that they share, "" for the order number."""
     sets = joined.sets
-    away = {number for number in wanted if sets["account_ambiguous"][number]}
+    away = {number for number in numbers if sets["account_ambiguous"][number]}
     by_order = np.flatnonzero(among(sets["order_no"], {sets["order_no"][row] for row in away}))
     alike: dict[tuple[str, str], set[int]] = {}
     cells = sets.take(by_order).rows("merchant_id", "order_no")
@@ -208,13 +208,13 @@ def _fitting(
     for number in sorted(away):
         order = sets["merchant_id"][number], sets["order_no"][number]
         yield number, alike[order] - {number}, ""
-    if not wanted - away:
+    if not numbers - away:
         return
     ids = pd.concat(_ids_of_sets(joined, sources=sources), ignore_index=True)
-    asked = ids.loc[ids["set"].isin(wanted - away) & ids["id"].ne(""), "id"]
-    ids = ids[ids["set"].ge(0) & ids["id"].isin(asked)].drop_duplicates()
+    order_ids = ids.loc[ids["set"].isin(numbers - away) & ids["id"].ne(""), "id"]
+    ids = ids[ids["set"].ge(0) & ids["id"].isin(order_ids)].drop_duplicates()
     by = [*ids.columns.drop("set")]
-    pairs = ids[ids["set"].isin(wanted - away)].merge(ids, on=by, suffixes=("", "_other"))
+    pairs = ids[ids["set"].isin(numbers - away)].merge(ids, on=by, suffixes=("", "_other"))
     pairs = pairs[pairs["set"].ne(pairs["set_other"])]
     for own, rows in pairs.groupby("set"):
         name = max(rows[by].itertuples(index=False, name=None))
@@ -283,7 +283,7 @@ def facts_of(
     """Yield the facts of every break, in the order of `frame` (columns set and those of breaks)."""
     sets, numbers = joined.sets.take(frame["set"].to_numpy()), frame["set"].tolist()
     left = uncaptured[frame["set"].to_numpy()]
-    shown = (rules.shows(state) for state in _REFUND_STATES)
+    refunds = (rules.shows(state) for state in _REFUND_STATES)
     own = [rows[number] for number in numbers]
     ids = [[payment.transaction_id for payment in each.payments] for each in own]
     of_sets = {name: sets[name] for name in (*_SUMS, *_MARKS, "settled_currency")}
@@ -304,7 +304,7 @@ def facts_of(
         **{name: [None if n is pd.NA else n for n in frame[name].tolist()] for name in NETS},
         **{name: column.tolist() for name, column in {**of_sets, **computed}.items()},
         "covered": [joined.covered] * len(frame),
-        "refund_hidden": [not all(shown)] * len(frame),
+        "refund_hidden": [not all(refunds)] * len(frame),
         "paid_under": _paid_under(joined, numbers=numbers),
         "rows": own,
         **{name: [getattr(each, name) for each in own] for name in _OF_ROWS},
@@ -392,9 +392,9 @@ def _not_done(kind: str) -> Clause:
 
     def clause(facts: RowFacts) -> str:
         states = {move.state for move in facts.rows.moves if move.kind == kind}
-        refused = InstructionState.REJECTED in states
+        is_rejected = InstructionState.REJECTED in states
         if InstructionState.RESOLVED_NOT_APPLIED in states:
-            return "was refused or did not take effect" if refused else "did not take effect"
+            return "was refused or did not take effect" if is_rejected else "did not take effect"
         return "was refused by the gateway"
 
     return clause

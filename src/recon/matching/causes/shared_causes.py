@@ -95,16 +95,16 @@ def evidence_of(joined: Joined, *, sources: Sources, calendar: BusinessCalendar)
             counts = _counted(joined, rows=known, step=sets[name] // STEP_MICROSECONDS)
             times.append(counts.assign(source=source, clock=name))
     pairs_and_times = {"pairs": pairs, "times": times}
-    return tables | {name: pd.concat(parts) for name, parts in pairs_and_times.items()}
+    return tables | {name: pd.concat(pieces) for name, pieces in pairs_and_times.items()}
 
 
-def added_evidence(parts: Sequence[Evidence]) -> Evidence:
+def added_evidence(pieces: Sequence[Evidence]) -> Evidence:
     """Add up the evidence of several buckets."""
-    if len(parts) == 1:
-        return parts[0]
+    if len(pieces) == 1:
+        return pieces[0]
     added = {}
-    for name in parts[0]:
-        whole = pd.concat([part[name] for part in parts], ignore_index=True)
+    for name in pieces[0]:
+        whole = pd.concat([part[name] for part in pieces], ignore_index=True)
         by = [*whole.columns.drop("sets")]
         added[name] = whole.groupby(by)["sets"].sum().reset_index()
     return added
@@ -194,10 +194,10 @@ def with_facts(
 def with_causes(breaks: Breaks, *, evidence: Evidence, calendar: BusinessCalendar) -> Breaks:
     """Return the breaks with `cause` filled where several share one; the first that holds wins."""
     causes = pd.Series("", index=breaks.index, dtype="str")
-    asked, evidence = _with_shifts(breaks, evidence=evidence, calendar=calendar)
-    asked = asked.assign(written=_written(breaks))
+    payments, evidence = _with_shifts(breaks, evidence=evidence, calendar=calendar)
+    payments = payments.assign(written=_written(breaks))
     for cause in TABLE.causes:
-        chosen = asked[causes.eq("").to_numpy() & asked["code"].isin(cause.codes).to_numpy()]
+        chosen = payments[causes.eq("").to_numpy() & payments["code"].isin(cause.codes).to_numpy()]
         for rows, sentence in _shared(chosen, cause=cause, evidence=evidence):
             causes.loc[rows] = sentence
     return breaks.assign(cause=causes)
@@ -255,10 +255,10 @@ def _with_shifts(
     clocks, at = np.array([own for _, own in alone], object), np.full(len(breaks), NO_INSTANT)
     for clock in (*DATED.values(), PAID_AT):
         at = np.where(clocks == clock, breaks[clock], at)
-    asked = breaks.assign(source=[one for one, _ in alone], clock=clocks, at=at)
+    payments = breaks.assign(source=[one for one, _ in alone], clock=clocks, at=at)
     times = evidence["times"].assign(at=evidence["times"]["step"] * STEP_MICROSECONDS)
     moved = []
-    for rows in (asked, times):
+    for rows in (payments, times):
         joined = rows.merge(shifts, how="left", on=place).set_axis(rows.index)
         moved.append(joined.assign(edge=_edges(joined, calendar=calendar)))
     return moved[0], {**evidence, "times": moved[1]}
@@ -346,9 +346,9 @@ def _written(breaks: Breaks) -> Column:
     for leg in ONE_SIDED:
         sides = []
         for own in (_unexplained(breaks, side=side) for side in leg):
-            parts = own["name"].str.extract(r"^(\D*0*)([1-9]\d*)(.*)$")
+            pieces = own["name"].str.extract(r"^(\D*0*)([1-9]\d*)(.*)$")
             forms = own.assign(
-                number=parts[1], form=parts[0] + "\N{HORIZONTAL ELLIPSIS}" + parts[2]
+                number=pieces[1], form=pieces[0] + "\N{HORIZONTAL ELLIPSIS}" + pieces[2]
             )
             sides.append(forms.dropna().drop_duplicates([*ACCOUNT, "number"], keep=False))
         pairs = sides[0].merge(sides[1], on=[*ACCOUNT, "number"], suffixes=("", "_other"))
@@ -400,12 +400,12 @@ def _summing(own: pd.DataFrame, other: pd.DataFrame, *, leg: tuple[OneSide, OneS
     by = [*ACCOUNT_KEY, "began_day"]
     left, right = (dict(iter(_few(side, by=by).groupby(by))) for side in (own, other))
     for place in left.keys() & right.keys():
-        yield from _sums(left[place], parts=right[place], label=leg[1].label)
-        yield from _sums(right[place], parts=left[place], label=leg[0].label)
+        yield from _sums(left[place], pieces=right[place], label=leg[1].label)
+        yield from _sums(right[place], pieces=left[place], label=leg[0].label)
 
 
-def _sums(wholes: pd.DataFrame, *, parts: pd.DataFrame, label: str) -> Guesses:
-    records = sorted(zip(parts["name"], parts["worth"], strict=True))
+def _sums(wholes: pd.DataFrame, *, pieces: pd.DataFrame, label: str) -> Guesses:
+    records = sorted(zip(pieces["name"], pieces["worth"], strict=True))
     choices: dict[int, list[list[str]]] = {}
     for size in range(PARTS_MIN, len(records) + 1):
         for chosen in combinations(records, size):

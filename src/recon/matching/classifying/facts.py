@@ -22,16 +22,17 @@ PAYOUT_FACTS = {
 
 def unseen_moves(sets: Arrays) -> dict[str, Bools]:
     """Return masks of our instructions without a visible effect, by kind and status."""
-    shown = ints(sets["gateway_refunded"])
+    reported = ints(sets["gateway_refunded"])
     confirmed, doubtful = ints(sets["refund_confirmed"]), ints(sets["refund_doubtful"])
     rejected = ints(sets["refund_rejected"] + sets["refund_failed_later_sum"])
     unknown = sets["refund_unknown"]
     unseen = {
-        "refund_confirmed": (confirmed > shown) | (unknown & (confirmed > 0)),
-        "refund_doubtful": sets["refund_doubtful_any"] & (confirmed + doubtful > shown),
-        "refund_rejected": sets["refund_rejected_any"] & (confirmed + doubtful + rejected > shown),
+        "refund_confirmed": (confirmed > reported) | (unknown & (confirmed > 0)),
+        "refund_doubtful": sets["refund_doubtful_any"] & (confirmed + doubtful > reported),
+        "refund_rejected": sets["refund_rejected_any"]
+        & (confirmed + doubtful + rejected > reported),
         "refund_failed_later": sets["refund_failed_later"]
-        & (confirmed + doubtful + rejected > shown),
+        & (confirmed + doubtful + rejected > reported),
         "refund_waiting": sets["refund_waiting_any"],
     }
     for kind in ("capture", "cancel"):
@@ -63,7 +64,7 @@ def our_moves(sets: Arrays, *, refund_late: Bools, rules: Rules) -> tuple[dict[s
         explained=explained,
     )
     moves = {name: bits(mask) for name, mask in unseen.items()}
-    moves["refund_doubt_shown"] = _doubt_shown(sets, shown=~unseen["refund_doubtful"])
+    moves["refund_doubt_shown"] = _doubt_reported(sets, reported=~unseen["refund_doubtful"])
     moves["reply_only"] = bits(reply_only)
     moves["refund_running"] = bits(ours.running > 0)
     moves["tells_refund"] = bits(np.isin(sets["order_state"], STATES_REFUND))
@@ -71,17 +72,17 @@ def our_moves(sets: Arrays, *, refund_late: Bools, rules: Rules) -> tuple[dict[s
     return moves, ours
 
 
-def _doubt_shown(sets: Arrays, *, shown: Bools) -> Ints:
+def _doubt_reported(sets: Arrays, *, reported: Bools) -> Ints:
     """Return 1 where the gateway may show a doubtful refund, 2 where it shows more than ours."""
     ours = ints(sets["refund_confirmed"]) + ints(sets["refund_doubtful"])
-    doubt = sets["refund_doubtful_any"] & (shown | sets["refund_unknown"])
+    doubt = sets["refund_doubtful_any"] & (reported | sets["refund_unknown"])
     return bits(doubt) + bits(doubt & (ours < ints(sets["gateway_refunded"])))
 
 
 def _can_show(in_full: Bools, *, rules: Rules) -> Bools:
     """Return whether the query can show the state that the refund would lead to."""
-    part, full = GatewayState.PARTIALLY_REFUNDED, GatewayState.REFUNDED
-    return np.where(in_full, rules.shows(full), rules.shows(part))
+    partly, full = GatewayState.PARTIALLY_REFUNDED, GatewayState.REFUNDED
+    return np.where(in_full, rules.shows(full), rules.shows(partly))
 
 
 def _explained(sets: Arrays, *, money: Bools) -> Bools:
@@ -115,17 +116,17 @@ def _to_be_captured(sets: Arrays) -> Ints:
 
 def _uncaptured(sets: Arrays, *, explained: Bools) -> Ints:
     """Return the authorised amount shown beyond the capture that explains the set."""
-    confirmed, shown = ints(sets["capture_confirmed"]), ints(sets["gateway_captured"])
-    less = explained & ~sets["captured_known"] & (confirmed > 0) & (confirmed < shown)
-    return np.where(less, shown - confirmed, 0).astype(np.int64)
+    confirmed, reported = ints(sets["capture_confirmed"]), ints(sets["gateway_captured"])
+    less = explained & ~sets["captured_known"] & (confirmed > 0) & (confirmed < reported)
+    return np.where(less, reported - confirmed, 0).astype(np.int64)
 
 
 def beyond_doubt(sets: Arrays) -> Ints:
     """Return the authorised amount shown beyond a capture of ours that is in doubt."""
     ours = ints(sets["capture_confirmed"]) + ints(sets["capture_doubtful"])
-    shown = ints(sets["gateway_captured"])
-    part = ~sets["captured_known"] & (ints(sets["capture_doubtful"]) > 0) & (ours < shown)
-    return np.where(part, shown - ours, 0).astype(np.int64)
+    reported = ints(sets["gateway_captured"])
+    partly = ~sets["captured_known"] & (ints(sets["capture_doubtful"]) > 0) & (ours < reported)
+    return np.where(partly, reported - ours, 0).astype(np.int64)
 
 
 def plain_facts(sets: Arrays, *, ours: Ours, covered: bool) -> dict[str, Ints]:
@@ -207,8 +208,8 @@ def _beyond_the_legs(sets: Arrays, *, ours: Ours) -> dict[str, Ints]:
 
 def _end_not_taken(sets: Arrays) -> Bools:
     """Mark sets where our request to end a subscription was rejected or is in doubt."""
-    asked = sets["cancel_subscription_rejected_any"] | sets["cancel_subscription_doubtful_any"]
-    return np.asarray(asked, dtype=np.bool_)
+    requested = sets["cancel_subscription_rejected_any"] | sets["cancel_subscription_doubtful_any"]
+    return np.asarray(requested, dtype=np.bool_)
 
 
 def _both_dead(sets: Arrays) -> Bools:
@@ -225,8 +226,8 @@ def _booked_twice(sets: Arrays, *, ours: Ours) -> Bools:
         "chargeback": np.where(charged, sets["gateway_captured"], 0),
     }
     twice = np.zeros(len(sets), dtype=np.bool_)
-    for kind, bound in bounds.items():
-        twice |= sets[f"booked_twice_{kind}"] & (sets[f"ledger_{kind}"] > bound)
+    for kind, limit in bounds.items():
+        twice |= sets[f"booked_twice_{kind}"] & (sets[f"ledger_{kind}"] > limit)
     return twice
 
 

@@ -500,7 +500,7 @@ _PAIR = [NUMBER[label] for label in ("paid", "partially_refunded", "refunded")]
 def set_flags(sets: Arrays, *, outcomes: Outcomes, instructed: bool, basis: Basis) -> Column:
     """Return the flags of every set as text: secondary codes by precedence, then labels sorted."""
     matched = outcomes.states() == SetState.MATCHED.value
-    marks = {
+    flags_of = {
         Flag.REFERENCE_CONFLICT: _reference_conflict(sets),
         Flag.ZERO_AMOUNT: _zero_amount(sets),
         Flag.EXPIRING: _expiring(sets, basis=basis),
@@ -510,7 +510,7 @@ def set_flags(sets: Arrays, *, outcomes: Outcomes, instructed: bool, basis: Basi
         Flag.REFUND_FROM_SETTLEMENT: sets["refund_settled"],
         Flag.CUT_OFF_DIFFERENCE: matched & _cut_off_difference(sets, calendar=basis.calendar),
     }
-    return outcomes.classified.flags(marks)
+    return outcomes.classified.flags(flags_of)
 
 
 def _reference_conflict(sets: Arrays) -> Bools:
@@ -520,8 +520,8 @@ def _reference_conflict(sets: Arrays) -> Bools:
 
 def _zero_amount(sets: Arrays) -> Bools:
     ordered = (sets["order_state"] != 0) & (sets["order_amount"] == 0)
-    shown = np.isin(sets["gateway_state"], _PAIR) & (sets["gateway_captured"] == 0)
-    return np.asarray(ordered | shown, dtype=np.bool_)
+    is_zero = np.isin(sets["gateway_state"], _PAIR) & (sets["gateway_captured"] == 0)
+    return np.asarray(ordered | is_zero, dtype=np.bool_)
 
 
 def _expiring(sets: Arrays, *, basis: Basis) -> Bools:

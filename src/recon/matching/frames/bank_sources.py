@@ -16,7 +16,7 @@ STATEMENT, REPORT, DETAILS = "statement", "report", "details"
 """Kinds of document: proven by its balances; of an unfinished day; details of entries."""
 
 BANK_ENTRY_COLUMNS: Mapping[str, str] = columns_of("bank")
-"""One row per entry (`part` 0), followed by one row per payment that it contains. Days are ISO
+"""One row per entry (`source` 0), followed by one row per payment that it contains. Days are ISO
 dates; `statement` is the number of the statement in its BankSource, from 0."""
 
 
@@ -88,18 +88,20 @@ class NightOfBank:
     """Payouts settled before this day are shown only while they are open."""
 
 
-def together(parts: list[BankSource]) -> BankSource:
+def together(sources: list[BankSource]) -> BankSource:
     """Merge the bank files of a reconciliation into one source."""
     entries: list[pd.DataFrame] = []
     statements: list[BankStatement] = []
-    for part in parts:
-        entries.append(part.entries.assign(statement=part.entries["statement"] + len(statements)))
-        statements += part.statements
+    for source in sources:
+        entries.append(
+            source.entries.assign(statement=source.entries["statement"] + len(statements))
+        )
+        statements += source.statements
     return BankSource(
         entries=pd.concat(entries, ignore_index=True) if entries else no_entries(),
         statements=tuple(statements),
-        refused=tuple(refusal for part in parts for refusal in part.refused),
-        notes=tuple(note for part in parts for note in part.notes),
+        refused=tuple(refusal for source in sources for refusal in source.refused),
+        notes=tuple(note for source in sources for note in source.notes),
     )
 
 

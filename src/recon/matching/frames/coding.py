@@ -56,13 +56,13 @@ def equals(column: "pd.Series[str]", *labels: str) -> Bools:
     return np.array(column.isin(labels), dtype=np.bool_)
 
 
-def is_among(column: "pd.Series[str]", wanted: Iterable[str]) -> "pd.Series[bool]":
-    """Return whether each text is one of `wanted`, with the column's own index.
+def is_among(column: "pd.Series[str]", values: Iterable[str]) -> "pd.Series[bool]":
+    """Return whether each text is one of `values`, with the column's own index.
 
     `Series.isin` takes the wanted texts one by one through Python, which for a million orders costs
     more than comparing them.
     """
-    names = wanted.array if isinstance(wanted, pd.Series) else [*wanted]
+    names = values.array if isinstance(values, pd.Series) else [*values]
     known: pa.Array = pa.array(names, pa.large_string())
     marks: pa.Array = pc.is_in(pa.array(column, pa.large_string()), value_set=known)
     return pd.Series(np.asarray(marks, dtype=bool), index=column.index)

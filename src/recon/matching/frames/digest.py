@@ -26,8 +26,8 @@ def digest_of(frames: Iterable[pd.DataFrame]) -> str:
         for name in columns:
             column = frame[name]
             sum_of_all.update(np.logical_not(given(column)).tobytes())
-            for part in _parts(column):
-                sum_of_all.update(part)
+            for chunk in _parts(column):
+                sum_of_all.update(chunk)
     return sum_of_all.hexdigest()
 
 

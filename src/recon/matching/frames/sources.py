@@ -109,7 +109,7 @@ class Sources:
     """Kinds of the gateway's answers among these (see KeyAnswer)."""
 
     @property
-    def is_part(self) -> bool:
+    def is_bucket(self) -> bool:
         """Whether this is one bucket; settlement groups are classified later over all buckets."""
         return self.first_days is not None
 

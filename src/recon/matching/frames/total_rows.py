@@ -13,11 +13,11 @@ ACCOUNT_KEY = [*ACCOUNT, "currency"]
 AccountKey = tuple[str, str, str]
 
 
-def added(*parts: Mapping[AccountKey, int]) -> dict[AccountKey, int]:
+def added(*sums: Mapping[AccountKey, int]) -> dict[AccountKey, int]:
     """Return the sum of the parts for each account and currency."""
     together: dict[AccountKey, int] = {}
-    for part in parts:
-        for key, amount in part.items():
+    for each in sums:
+        for key, amount in each.items():
             together[key] = together.get(key, 0) + amount
     return together
 

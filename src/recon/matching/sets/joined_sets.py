@@ -76,8 +76,8 @@ def build_sets(sources: Mapping[str, pd.DataFrame], *, payouts: Arrays) -> SetKe
         payouts: the sets of payouts, numbered last.
     """
     names = (*KEY_COLUMNS, *ID_COLUMNS)
-    parts = [frame.reindex(columns=[*names], fill_value="") for frame in sources.values()]
-    rows = pd.concat(parts, ignore_index=True)
+    tables = [frame.reindex(columns=[*names], fill_value="") for frame in sources.values()]
+    rows = pd.concat(tables, ignore_index=True)
     accounts, account_keys = keyed(rows, by=ACCOUNT)
     rows = rows.assign(account=accounts, set=NO_SET)
     chosen = rows.loc[rows["order_no"].ne(""), [*KEY_COLUMNS, "account"]]
@@ -110,7 +110,7 @@ def build_sets(sources: Mapping[str, pd.DataFrame], *, payouts: Arrays) -> SetKe
     every = stacked([Arrays(named, size=size), behind], names=(*named,))
     is_ambiguous = np.zeros(len(every), dtype=np.bool_)
     is_ambiguous[rows.loc[ambiguous, "set"]] = True
-    ends = np.cumsum([*map(len, parts)])[:-1]
+    ends = np.cumsum([*map(len, tables)])[:-1]
     of, account_of = (
         dict(zip(sources, np.split(column, ends), strict=True))
         for column in (rows["set"].to_numpy(dtype=np.intp), accounts)
@@ -311,7 +311,7 @@ def _mark_evidence(sets: Arrays, *, sources: Sources, keys: SetKeys) -> None:
     sets.columns |= {
         "quarantined": _with_rows(keys.of["rejects"], size=size)
         | _with_rows(keys.of["quarantined"], size=size)
-        | _named_in_part(sets, rows=sources.quarantined),
+        | _partly_named(sets, rows=sources.quarantined),
         "chargeback_before": sets["chargeback_before"]
         | _with_rows(keys.of["chargebacks"], size=size),
         "orders_lack": _may_be_reported(sets["transaction_date"], since=sources.orders_lack_since),
@@ -331,22 +331,22 @@ def _may_be_reported(paid: Ints, *, since: datetime | None) -> Bools:
 
 def _of_vanished(sets: Arrays, *, previous: Previous | None) -> Bools:
     """Mark sets whose order had a ledger entry that is no longer there."""
-    gone: set[tuple[str, ...]] = set()
+    vanished: set[tuple[str, ...]] = set()
     if previous is not None:
-        gone = {*previous.vanished[[*KEY_COLUMNS]].itertuples(index=False, name=None)}
-    marked = among(sets["order_no"], {order_no for *_, order_no in gone} - {""})
+        vanished = {*previous.vanished[[*KEY_COLUMNS]].itertuples(index=False, name=None)}
+    marked = among(sets["order_no"], {order_no for *_, order_no in vanished} - {""})
     rows = np.flatnonzero(marked)
     keys = sets.take(rows).rows(*KEY_COLUMNS) if len(rows) else ()
-    marked[rows] = [key in gone for key in keys]
+    marked[rows] = [key in vanished for key in keys]
     return np.asarray(marked, dtype=np.bool_)
 
 
-def _named_in_part(sets: Arrays, *, rows: Sequence[Quarantined]) -> Bools:
+def _partly_named(sets: Arrays, *, rows: Sequence[Quarantined]) -> Bools:
     """Mark sets without an order whose number a quarantined row with an incomplete key has."""
-    wanted = {row.order_no for row in rows if row.order_no and not row.names_its_key}
-    if not wanted:
+    numbers = {row.order_no for row in rows if row.order_no and not row.names_its_key}
+    if not numbers:
         return np.zeros(len(sets), dtype=np.bool_)
-    return np.asarray(among(sets["order_no"], wanted) & (sets["order_state"] == 0), np.bool_)
+    return np.asarray(among(sets["order_no"], numbers) & (sets["order_state"] == 0), np.bool_)
 
 
 def _with_rows(rows: Rows, *, size: int) -> Bools:

@@ -61,22 +61,22 @@ def leg_facts(sets: Arrays, *, ours: Ours, rules: Rules, strict: Bools, covered:
         covered: whether a ledger was given.
     """
     free = ~strict
-    bounds = [
+    tolerances = [
         tolerance_of(ints(sets[base]), currency=sets["currency"], rules=rules) * free
         for base in ("order_net", "gateway_net")
     ]
-    of_ledger, rounded_ledger = _ledger(sets, ours=ours, bound=bounds[1], covered=covered)
+    of_ledger, rounded_ledger = _ledger(sets, ours=ours, tolerance=tolerances[1], covered=covered)
     # A chargeback explains the difference to the order while it is booked, or still to be booked.
     explained = (ints(sets["ledger_chargeback"]) > 0) | (of_ledger["closed_ledger"] == 0)
     charged = (sets["gateway_state"] == NUMBER["chargeback"]) & explained
     facts, rounded_orders = _orders(
-        sets, ours=ours, bound=bounds[0], charged=charged, covered=covered
+        sets, ours=ours, tolerance=tolerances[0], charged=charged, covered=covered
     )
     return LegFacts({**facts, **of_ledger}, rounded_orders + rounded_ledger)
 
 
 def _orders(
-    sets: Arrays, *, ours: Ours, bound: Ints, charged: Bools, covered: bool
+    sets: Arrays, *, ours: Ours, tolerance: Ints, charged: Bools, covered: bool
 ) -> tuple[dict[str, Ints], Ints]:
     """Compare leg A: the gateway's amounts, corrected by our replies, less the order's."""
     money = np.isin(sets["gateway_state"], MONEY_STATES)
@@ -87,9 +87,9 @@ def _orders(
     refunded = refunded + (ours.hidden + ours.running) * shows_refund
     net = effect_on_orders(sets, ours=ours)
     signs = {
-        "net_sign": sign(net, within=bound),
-        "captured_sign": sign(captured, within=bound),
-        "refunded_sign": sign(refunded, within=bound),
+        "net_sign": sign(net, within=tolerance),
+        "captured_sign": sign(captured, within=tolerance),
+        "refunded_sign": sign(refunded, within=tolerance),
     }
     left = np.where(ours.explained, 0, net)
     left = left + np.where(charged & (left < 0), ints(sets["gateway_charged"]), 0)
@@ -98,7 +98,7 @@ def _orders(
     gross_agree = (signs["captured_sign"] == 0) & (signs["refunded_sign"] == 0)
     several = ints(sets["payments_with_money"]) > 1
     alike = (pair & (gross_agree | several)) | charged
-    small = alike & (left != 0) & (np.abs(left) <= bound)
+    small = alike & (left != 0) & (np.abs(left) <= tolerance)
     facts = {
         **signs,
         "closed_orders": bits(closed),
@@ -109,7 +109,7 @@ def _orders(
 
 
 def _ledger(
-    sets: Arrays, *, ours: Ours, bound: Ints, covered: bool
+    sets: Arrays, *, ours: Ours, tolerance: Ints, covered: bool
 ) -> tuple[dict[str, Ints], Ints]:
     """Compare leg B: the gateway's amounts, corrected by our replies, less the ledger's."""
     money = np.isin(sets["gateway_state"], MONEY_STATES)
@@ -118,8 +118,8 @@ def _ledger(
     booked = ints(sets["ledger_capture"] + sets["ledger_adjustment"])
     capture_gap, refund_gap = net_captured - booked, back - ints(sets["ledger_refund"])
     differs = {
-        "ledger_capture_differs": np.abs(sign(capture_gap, within=bound)),
-        "ledger_refund_differs": np.abs(sign(refund_gap, within=bound)),
+        "ledger_capture_differs": np.abs(sign(capture_gap, within=tolerance)),
+        "ledger_refund_differs": np.abs(sign(refund_gap, within=tolerance)),
     }
     charged = charged_by_lines(sets, hidden=ours.hidden)
     proven = (charged > 0) & (charged == ints(sets["ledger_chargeback"]))
@@ -129,7 +129,7 @@ def _ledger(
     booked_any = (ints(sets["ledger_capture"]) != 0) | (ints(sets["ledger_adjustment"]) != 0)
     ties = (differs["ledger_capture_differs"] == 0) & (differs["ledger_refund_differs"] == 0)
     ties &= money & booked_any & (ints(sets["ledger_chargeback"]) == 0)
-    small = ties & (left != 0) & (np.abs(left) <= bound)
+    small = ties & (left != 0) & (np.abs(left) <= tolerance)
     facts = {
         **differs,
         "refunded": bits(back > 0),
@@ -144,22 +144,22 @@ def _ledger(
 def effect_on_orders(sets: Arrays, *, ours: Ours) -> Ints:
     """Gateway less order, with what our replies say of refunds where the order tells of them."""
     shows_refund = np.isin(sets["order_state"], STATES_REFUND)
-    shown = ints(sets["gateway_net"] - sets["order_net"])
-    return np.asarray(shown - (ours.hidden + ours.running) * shows_refund, dtype=np.int64)
+    gap = ints(sets["gateway_net"] - sets["order_net"])
+    return np.asarray(gap - (ours.hidden + ours.running) * shows_refund, dtype=np.int64)
 
 
 def effect_on_ledger(sets: Arrays, *, ours: Ours) -> Ints:
     """Return gateway less ledger, corrected by refunds and captures known by our replies."""
     more = refunded_in_ledger(sets, ours=ours) - ints(sets["gateway_refunded"])
-    shown = ints(sets["gateway_net"] + sets["payout_net"] - sets["ledger_net"])
-    return np.asarray(shown - more - ours.uncaptured, dtype=np.int64)
+    gap = ints(sets["gateway_net"] + sets["payout_net"] - sets["ledger_net"])
+    return np.asarray(gap - more - ours.uncaptured, dtype=np.int64)
 
 
 def refunded_in_ledger(sets: Arrays, *, ours: Ours) -> Ints:
     """Return the refund that the ledger should have: a running refund may be booked already."""
-    shown = ints(sets["gateway_refunded"])
-    early = (ours.running > 0) & (shown + ours.running == ints(sets["ledger_refund"]))
-    return np.asarray(shown + ours.hidden + np.where(early, ours.running, 0), dtype=np.int64)
+    gap = ints(sets["gateway_refunded"])
+    early = (ours.running > 0) & (gap + ours.running == ints(sets["ledger_refund"]))
+    return np.asarray(gap + ours.hidden + np.where(early, ours.running, 0), dtype=np.int64)
 
 
 def charged_by_lines(sets: Arrays, *, hidden: Ints | int = 0) -> Ints:
@@ -205,7 +205,7 @@ def tolerance_of(base: Ints, *, currency: Column, rules: Rules) -> Ints:
         currency: its currency.
         rules: the tolerances per currency.
     """
-    bounds = np.zeros(len(base), dtype=np.int64)
+    tolerances = np.zeros(len(base), dtype=np.int64)
     for code, tolerance in rules.tolerance.items():
         rows = np.asarray(currency == code, dtype=np.bool_)
         limits = []
@@ -214,8 +214,8 @@ def tolerance_of(base: Ints, *, currency: Column, rules: Rules) -> Ints:
         if tolerance.basis_points is not None:
             limits.append(_share(np.abs(base[rows]), basis_points=tolerance.basis_points))
         if limits:
-            bounds[rows] = np.minimum.reduce(limits)
-    return bounds
+            tolerances[rows] = np.minimum.reduce(limits)
+    return tolerances
 
 
 def sign(difference: Ints, *, within: Ints) -> Ints:
@@ -225,5 +225,5 @@ def sign(difference: Ints, *, within: Ints) -> Ints:
 
 def _share(base: Ints, *, basis_points: int) -> Ints:
     """Return base x basis points, rounded down, without leaving int64."""
-    whole, rest = np.divmod(base, BASIS)
-    return np.asarray(whole * basis_points + rest * basis_points // BASIS, dtype=np.int64)
+    whole, remainder = np.divmod(base, BASIS)
+    return np.asarray(whole * basis_points + remainder * basis_points // BASIS, dtype=np.int64)

@@ -103,8 +103,8 @@ def _may_hold(line: ContractLine, cells: Mapping[str, Any], *, day: date) -> boo
     return all(_fits(line.accepted_values(fact), cells.get(fact, "")) for fact in FACTS)
 
 
-def _fits(wanted: tuple[str, ...], label: str) -> bool:
-    return not wanted or not label or label.casefold() in {*map(str.casefold, wanted)}
+def _fits(accepted: tuple[str, ...], label: str) -> bool:
+    return not accepted or not label or label.casefold() in {*map(str.casefold, accepted)}
 
 
 NOT_REACHED = -1
@@ -296,8 +296,8 @@ def _fee_gaps(lines: pd.DataFrame, *, rules: Rules) -> Ints:
         mine = equals(lines["currency"], currency)
         mine &= equals(lines["entry_type"], EntryType.CAPTURE.value)
         amount, rate = np.abs(gross[mine]), agreed.basis_points * RATE_UNITS_PER_BASIS_POINT
-        parts = [(amount, np.int64(rate))]
-        share = _share(amount, parts=parts, rounding=agreed.rounding)
+        priced = [(amount, np.int64(rate))]
+        share = _share(amount, priced=priced, rounding=agreed.rounding)
         expected = np.where(gross[mine] < 0, -share, share)
         gaps = lines["fee"].to_numpy(dtype=np.int64)[mine] - expected - agreed.fixed_minor_units
         gap[mine] = np.where(np.abs(gaps) <= agreed.tolerance_minor_units, 0, gaps)
@@ -407,7 +407,7 @@ def _priced(amount: Ints, *, line: ContractLine, reached: Rows, rounding: Roundi
     """
     tiers = line.every_tier
     if len(tiers) == 1:
-        percentage = _share(amount, parts=[(amount, np.int64(tiers[0].rate))], rounding=rounding)
+        percentage = _share(amount, priced=[(amount, np.int64(tiers[0].rate))], rounding=rounding)
         fixed = np.full(len(amount), tiers[0].fixed_minor_units, dtype=np.int64)
     else:
         if line.tiers_by == "line":
@@ -415,10 +415,10 @@ def _priced(amount: Ints, *, line: ContractLine, reached: Rows, rounding: Roundi
             reached = np.searchsorted(bounds, amount, side="left")
         fixed = np.array([tier.fixed_minor_units for tier in tiers], dtype=np.int64)[reached]
         if line.tiers_of == "parts":
-            percentage = _share(amount, parts=_parts(amount, tiers=tiers), rounding=rounding)
+            percentage = _share(amount, priced=_parts(amount, tiers=tiers), rounding=rounding)
         else:
             rates = np.array([tier.rate for tier in tiers], dtype=np.int64)[reached]
-            percentage = _share(amount, parts=[(amount, rates)], rounding=rounding)
+            percentage = _share(amount, priced=[(amount, rates)], rounding=rounding)
     price = percentage + fixed
     if line.min_minor_units is not None:
         price = np.maximum(price, line.min_minor_units)
@@ -429,30 +429,30 @@ def _priced(amount: Ints, *, line: ContractLine, reached: Rows, rounding: Roundi
 
 def _parts(amount: Ints, *, tiers: tuple[FeeTier, ...]) -> list[tuple[Ints, np.int64]]:
     """Split each amount into the parts within each tier, with the tier's rate."""
-    parts: list[tuple[Ints, np.int64]] = []
+    priced: list[tuple[Ints, np.int64]] = []
     low = 0
     for tier in tiers:
         high = tier.up_to_minor_units
         inside = amount if high is None else np.minimum(amount, high)
-        parts.append((np.maximum(inside - low, 0), np.int64(tier.rate)))
+        priced.append((np.maximum(inside - low, 0), np.int64(tier.rate)))
         low = high or low
-    return parts
+    return priced
 
 
 def _share(
-    amount: Ints, *, parts: Sequence[tuple[Ints, Ints | np.int64]], rounding: Rounding
+    amount: Ints, *, priced: Sequence[tuple[Ints, Ints | np.int64]], rounding: Rounding
 ) -> Ints:
     """Sum the parts multiplied by their rates, rounded once; exact for every int64 amount."""
     if len(amount) and int(amount.max()) > _INT64_MAX // (2 * _WHOLE):
-        whole, rest = np.zeros(len(amount), np.int64), np.zeros(len(amount), np.int64)
-        for part, rate in parts:
-            full = part // _WHOLE
+        whole, remainder = np.zeros(len(amount), np.int64), np.zeros(len(amount), np.int64)
+        for portion, rate in priced:
+            full = portion // _WHOLE
             whole += full * rate
-            rest += (part - full * _WHOLE) * rate
-        return whole + _rounded(rest, rounding=rounding)
+            remainder += (portion - full * _WHOLE) * rate
+        return whole + _rounded(remainder, rounding=rounding)
     total = np.zeros(len(amount), np.int64)
-    for part, rate in parts:
-        total += part * rate
+    for portion, rate in priced:
+        total += portion * rate
     return _rounded(total, rounding=rounding)
 
 

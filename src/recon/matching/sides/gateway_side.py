@@ -50,8 +50,8 @@ def with_refunds_settled(sources: Sources, *, rules: Rules) -> Sources:
     lines, gateway = sources.settlement, sources.gateway
     if lines is None:
         return sources
-    part = GatewayState.PARTIALLY_REFUNDED
-    partly = by_label(gateway["payment_status"], of=lambda code: rules.state_of(code) is part)
+    partial = GatewayState.PARTIALLY_REFUNDED
+    partly = by_label(gateway["payment_status"], of=lambda code: rules.state_of(code) is partial)
     answered = equals(gateway["answer"], KeyAnswer.FOUND)
     silent = partly.astype(np.bool_) & answered & ~given(gateway["refunded_amount"])
     by_payment, by_order = _refunds(lines)
@@ -59,7 +59,7 @@ def with_refunds_settled(sources: Sources, *, rules: Rules) -> Sources:
         return sources
     single = _single_payments(gateway[answered])
     amounts = gateway["refunded_amount"].astype("Int64").array.copy()
-    marks = np.zeros(len(gateway), dtype=np.bool_)
+    masks = np.zeros(len(gateway), dtype=np.bool_)
     rows = np.flatnonzero(silent)
     columns = [texts(gateway[name])[rows].tolist() for name in (*_PLACE, *_NAMES)]
     for row, *account_key, transaction, order_no in zip(rows.tolist(), *columns, strict=True):
@@ -71,9 +71,9 @@ def with_refunds_settled(sources: Sources, *, rules: Rules) -> Sources:
             )
         if own and sum(own) >= 0:
             amounts[row] = sum(own)
-            marks[row] = True
+            masks[row] = True
     completed = gateway.assign(refunded_amount=amounts)
-    completed[FROM_SETTLEMENT] = marks
+    completed[FROM_SETTLEMENT] = masks
     return replace(sources, gateway=completed)
 
 
@@ -279,7 +279,7 @@ def _summed(items: Arrays, *, size: int) -> dict[str, Column]:
         "gateway_charged": np.where(charged, captured - refunded, 0),
         "gateway_amount_shown": _amounts_shown(items),
     }
-    marks = {
+    masks = {
         "unmapped": state == NUMBER["unmapped"],
         "over_authorised": over,
         "refund_unknown": items["refund_unknown"],
@@ -293,7 +293,7 @@ def _summed(items: Arrays, *, size: int) -> dict[str, Column]:
         "transaction_date": np.append(items["transaction_date"], NO_INSTANT)[found],
         "payments_with_money": count(money, groups=groups, size=size),
         **{name: total(amounts, groups=groups, size=size) for name, amounts in sums.items()},
-        **{name: present(mask, groups=groups, size=size) for name, mask in marks.items()},
+        **{name: present(mask, groups=groups, size=size) for name, mask in masks.items()},
         "captured_known": taken_known,
         "both_known": known & taken_known,
     }
@@ -315,6 +315,6 @@ def _found(items: Arrays, *, size: int) -> Rows:
 def _state_of_sets(items: Arrays, *, rows: Rows, size: int) -> Ints:
     """Return each set's state: that of its chosen payment, or partly refunded if any payment is."""
     states = np.append(items["state"], NUMBER["none"])[rows]
-    part = items["state"] == NUMBER["partially_refunded"]
-    mixed = present(part, groups=items["set"], size=size) & (states == NUMBER["paid"])
+    partial = items["state"] == NUMBER["partially_refunded"]
+    mixed = present(partial, groups=items["set"], size=size) & (states == NUMBER["paid"])
     return np.where(mixed, NUMBER["partially_refunded"], states).astype(np.int64)

@@ -62,8 +62,8 @@ class ForeignEntry:
         booked = Decimal(self.booked).scaleb(-exponent(self.currency))
         expected = Decimal(self.stated).scaleb(-exponent(self.foreign)) * self.rate.rate
         gap = booked - expected
-        bound = abs(expected) * self.rate.basis_points / BASIS
-        if abs(gap) <= max(bound, Decimal(1).scaleb(-exponent(self.currency))):
+        limit = abs(expected) * self.rate.basis_points / BASIS
+        if abs(gap) <= max(limit, Decimal(1).scaleb(-exponent(self.currency))):
             return 0
         shifted = (gap / self.rate.rate).scaleb(exponent(self.foreign))
         return int(shifted.quantize(Decimal(1), rounding=ROUND_HALF_EVEN))
@@ -298,28 +298,28 @@ def ledger_side(
 
 def _repeated_movements(items: Arrays) -> Bools:
     """Mark the entries whose movement is booked more than once and not reversed."""
-    marks = np.zeros(len(items), dtype=np.bool_)
+    mask = np.zeros(len(items), dtype=np.bool_)
     moves = np.flatnonzero(among(items["kind"], {kind.value for kind in _MOVEMENTS}))
     shared = np.bincount(items["set"][moves])[items["set"][moves]] > 1
     if not shared.any():
-        return marks
+        return mask
     names = ("row", *_MOVEMENT, "reversal", "reverses", "entry_id")
     rows = moves[shared]
     every = pd.DataFrame({name: items[name][rows] for name in names}, index=rows)
     entries = every[every.duplicated(_MOVEMENT[:4], keep=False)]
     if entries.empty:
-        return marks
+        return mask
     unnamed = entries[entries["reversal"] & entries["reverses"].eq("")]
     # An id names an entry of its own account only, so a reversal reaches no other set.
-    gone = pd.MultiIndex.from_frame(entries.loc[entries["reversal"], ["set", "reverses"]])
-    reversed_ = pd.MultiIndex.from_frame(entries[["set", "entry_id"]]).isin(gone)
+    reversed_ids = pd.MultiIndex.from_frame(entries.loc[entries["reversal"], ["set", "reverses"]])
+    reversed_ = pd.MultiIndex.from_frame(entries[["set", "entry_id"]]).isin(reversed_ids)
     not_reversed = entries[~entries["reversal"] & ~reversed_]
     times = not_reversed.groupby(_MOVEMENT)["row"].transform("size")
     taken_back = unnamed.groupby(_MOVEMENT[:4]).size().rename("taken_back").reset_index()
     joined = not_reversed[_MOVEMENT[:4]].merge(taken_back, on=_MOVEMENT[:4], how="left")
     left = times.to_numpy() - joined["taken_back"].fillna(0).to_numpy(dtype=np.int64)
-    marks[not_reversed.index.to_numpy()[left > 1]] = True
-    return marks
+    mask[not_reversed.index.to_numpy()[left > 1]] = True
+    return mask
 
 
 def open_since(items: Arrays, *, size: int) -> Ints:
@@ -341,10 +341,10 @@ def open_since(items: Arrays, *, size: int) -> Ints:
 
 def _taken_back(items: Arrays) -> Bools:
     """Mark entries that a reversal of the same amount takes back, and those reversals."""
-    marks = np.zeros(len(items), dtype=np.bool_)
+    mask = np.zeros(len(items), dtype=np.bool_)
     reversal = items["reversal"]
     if not reversal.any():
-        return marks
+        return mask
     at = np.flatnonzero(np.isin(items["set"], items["set"][reversal]))
     names = (*_ALIKE, "booked_at", "entry_id", "reversal", "reverses")
     inside = pd.DataFrame({"at": at, **{name: items[name][at] for name in names}})
@@ -352,13 +352,13 @@ def _taken_back(items: Arrays) -> Bools:
     back, plain = inside[inside["reversal"]], inside[~inside["reversal"]]
     named = back[back["reverses"].ne("")].drop_duplicates(["set", "reverses"])
     pairs = named.merge(plain, left_on=[*_ALIKE, "reverses"], right_on=[*_ALIKE, "entry_id"])
-    marks[pairs["at_x"]] = marks[pairs["at_y"]] = True
+    mask[pairs["at_x"]] = mask[pairs["at_y"]] = True
     plain = plain[~plain["at"].isin(pairs["at_y"])]
     unnamed = back[back["reverses"].eq("")]
-    counted = [part.assign(nth=part.groupby(_ALIKE).cumcount()) for part in (unnamed, plain)]
+    counted = [each.assign(nth=each.groupby(_ALIKE).cumcount()) for each in (unnamed, plain)]
     pairs = counted[0].merge(counted[1], on=[*_ALIKE, "nth"])
-    marks[pairs["at_x"]] = marks[pairs["at_y"]] = True
-    return marks
+    mask[pairs["at_x"]] = mask[pairs["at_y"]] = True
+    return mask
 
 
 CLOSERS = (EntryType.WRITE_OFF, EntryType.ADJUSTMENT)

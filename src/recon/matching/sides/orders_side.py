@@ -100,10 +100,10 @@ def expected(orders: pd.DataFrame) -> Expected:
     full = state == _NUMBER[OrderStatus.REFUNDED]
     captured = amounts_or(orders["expected_captured_amount"], otherwise=orders["amount"])
     captured[~(money | (state == _NUMBER[OrderStatus.AUTHORISED]))] = 0
-    part = state == _NUMBER[OrderStatus.PARTIALLY_REFUNDED]
-    part |= full & given(orders["refund_amount"])
+    partly = state == _NUMBER[OrderStatus.PARTIALLY_REFUNDED]
+    partly |= full & given(orders["refund_amount"])
     refunded = np.where(full, captured, 0)
-    refunded[part] = amounts_of(orders["refund_amount"])[part]
+    refunded[partly] = amounts_of(orders["refund_amount"])[partly]
     return Expected(state, captured, refunded, np.where(money, captured - refunded, 0))
 
 

@@ -77,21 +77,21 @@ def classified_entries(sources: Sources) -> Bools:
     ledger = sources.ledger
     if ledger is None:
         return np.zeros(0, dtype=np.bool_)
-    marks = equals(ledger["entry_type"], *PAYOUT_TYPES)
-    if not marks.any():
-        return marks
+    mask = equals(ledger["entry_type"], *PAYOUT_TYPES)
+    if not mask.any():
+        return mask
     named = {_key(row, name) for row in _instructed(sources.instructions) for name in row["names"]}
-    rows = [*records(ledger, rows=np.flatnonzero(marks), names=_ENTRY)]
+    rows = [*records(ledger, rows=np.flatnonzero(mask), names=_ENTRY)]
     ours = {
         _key(row, row["entry_id"])
         for row in rows
         if any(_key(row, row[name]) in named for name in _NAMED_BY if row[name])
     }
-    marks[marks] = [
+    mask[mask] = [
         _key(row, row["entry_id"]) in ours or _key(row, row["reverses_entry_id"]) in ours
         for row in rows
     ]
-    return marks
+    return mask
 
 
 def payouts_of(sources: Sources, *, classified: Bools) -> Payouts:

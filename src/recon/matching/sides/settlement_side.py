@@ -73,15 +73,15 @@ def summed_lines(lines: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(**{REPRESENTS: sums[REPRESENTS].to_numpy(dtype=np.int64)})
 
 
-def with_summed(lines: pd.DataFrame, *, parts: Iterable[pd.DataFrame]) -> pd.DataFrame:
+def with_summed(lines: pd.DataFrame, *, summed: Iterable[pd.DataFrame]) -> pd.DataFrame:
     """Return single lines followed by the combined sums of all parts.
 
     Args:
         lines: SETTLEMENT_COLUMNS.
-        parts: results of `summed_lines`.
+        summed: results of `summed_lines`.
     """
     whole = lines.assign(**{REPRESENTS: np.zeros(len(lines), dtype=np.int64)})
-    every = [part for part in parts if len(part)]
+    every = [each for each in summed if len(each)]
     if not every:
         return whole
     sums = summed_lines(pd.concat(every, ignore_index=True))

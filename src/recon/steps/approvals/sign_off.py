@@ -117,7 +117,7 @@ def write_signature(
     return write(
         run,
         f"{SIGNED}{signature.role}",
-        parts=[
+        files=[
             Document(ANSWERS, lines.encode()),
             Document(SIGNATURES, f"{json.dumps(names, indent=2, sort_keys=True)}\n".encode()),
             Document(WORKBOOK, stamped),

@@ -222,7 +222,7 @@ def write_files(night: SealedNight, *, name: str, rows: Iterable[Rows]) -> Seale
     own_name = f"{name}-{own[:NAME_DIGITS]}"
     about = replace(step.manifest.about, step=own_name, after=after, absent=())
     with reachable(night.storage, doing=UNWRITTEN):
-        return write_step(night.storage, night=folder, about=about, parts=rows)
+        return write_step(night.storage, night=folder, about=about, files=rows)
 
 
 def remove_files(run: Run, *, environment: Environment) -> None:

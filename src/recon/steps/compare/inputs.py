@@ -175,7 +175,7 @@ def instructions_of(
             for row in rows
             if row["state"] in DOUBTFUL_STATES and row["outcome_at"]
         }
-    return input_rows.instruction_frame(connection, run, shown=journals)
+    return input_rows.instruction_frame(connection, run, journals=journals)
 
 
 def _agreed_write_offs(

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from recon import __version__
 from recon.archive.schemas import ORDER_FACTS, SETTLED_FACTS, FileSchema
-from recon.archive.step_folder import About, Part, Sealed, rows_of, write_step
+from recon.archive.step_folder import About, Sealed, StepFile, rows_of, write_step
 from recon.archive.storage import LocalStorage
 from recon.config.file_layouts import FileLayout
 from recon.config.rules import Rules
@@ -215,10 +215,10 @@ def reconcile_files(
             sheet_totals=sheet_totals,
         )
         texts = sql_files(banks=COUNTED in result.bank, bank_booked=BANKED in result.bank)
-        parts = proof_parts(
+        files = proof_parts(
             result, sheets=sheets, documents=[rules_document(rules.document)], statements=texts
         )
-        night.seal(PROOF, parts, run_id=compared.digest)
+        night.seal(PROOF, files, run_id=compared.digest)
         night.seal(CARRIED_FORWARD, run.passed_on(sources, result=compared), run_id=compared.digest)
         has_claims = (place / FEE_CLAIMS).exists()
     if not has_claims:
@@ -244,7 +244,7 @@ class _Night:
     steps: dict[str, Sealed] = field(default_factory=dict)
 
     def seal(
-        self, step: str, parts: Iterable[Part], *, run_id: str = "", absent: Sequence[str] = ()
+        self, step: str, files: Iterable[StepFile], *, run_id: str = "", absent: Sequence[str] = ()
     ) -> None:
         """Write a step, whose manifest names those before it."""
         about = About(
@@ -262,7 +262,7 @@ class _Night:
             absent=tuple(absent),
         )
         with reported(self.request.out / NIGHT):
-            sealed = write_step(LocalStorage(self.place), night=NIGHT, about=about, parts=parts)
+            sealed = write_step(LocalStorage(self.place), night=NIGHT, about=about, files=files)
         self.steps[step] = sealed
 
     def compared(self) -> tuple[Sources, Previous | None]:
@@ -353,7 +353,7 @@ class _Run:
             compared,
         )
 
-    def inputs(self, sources: Sources) -> Iterator[Part]:
+    def inputs(self, sources: Sources) -> Iterator[StepFile]:
         """The files of what the run compares."""
         small = compared_tables(
             sources,
@@ -407,7 +407,7 @@ class _Run:
             sentence = "No statement of a bank was given: those that earlier runs read are compared"
             yield f"{sentence}, covered are {reach}." if reach else f"{sentence}."
 
-    def passed_on(self, sources: Sources, *, result: Reconciliation) -> Iterator[Part]:
+    def passed_on(self, sources: Sources, *, result: Reconciliation) -> Iterator[StepFile]:
         """The files of what the next run continues."""
         on = passed_on(
             sources,

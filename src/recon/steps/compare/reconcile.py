@@ -121,8 +121,8 @@ def _compared(run: Run, *, progress: WorkProgress, environment: Environment) -> 
         )
     give_back()
     progress.advance()
-    parts = [steps_of(sources, rules=rules), *(each.steps for each in figures)]
-    steps = steps_table(sources, ledger_sums=ledger_steps(sources, rules=rules, parts=parts))
+    pieces = [steps_of(sources, rules=rules), *(each.steps for each in figures)]
+    steps = steps_table(sources, ledger_sums=ledger_steps(sources, rules=rules, pieces=pieces))
     give_back()
     progress.advance()
     result = with_missing_sources(compared, sources=sources)
@@ -144,7 +144,7 @@ def _compared(run: Run, *, progress: WorkProgress, environment: Environment) -> 
     results = write(
         run,
         RESULTS,
-        parts=tables,
+        files=tables,
         terms=written.terms,
         after=before(RESULTS, recorded=written.recorded),
         environment=environment,

@@ -225,9 +225,9 @@ def _holds_shown(holds: GatewayHolds | None) -> dict[str, Any]:
         cells: dict[str, Any] = {name: getattr(row, name) for name in _PLACE}
         for name in names:
             held = getattr(row, name)
-            is_part = isinstance(held, HeldBalance)
-            amount = _money(held.amount if is_part else held, currency=row.currency)
-            cells[name] = {"amount": amount, "oldest": held.since} if is_part else amount
+            is_bucket = isinstance(held, HeldBalance)
+            amount = _money(held.amount if is_bucket else held, currency=row.currency)
+            cells[name] = {"amount": amount, "oldest": held.since} if is_bucket else amount
         return cells
 
     return {

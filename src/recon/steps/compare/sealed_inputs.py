@@ -74,7 +74,7 @@ def seal_inputs(run: Run, *, environment: Environment) -> tuple[ControlTotal, ..
     sealed = write(
         run,
         INPUTS,
-        parts=rows_of(chosen.tables(rules=rules)),
+        files=rows_of(chosen.tables(rules=rules)),
         terms=Terms(inputs.previous_run_id, rules.digest, chosen.absent),
         after={LEDGER_STEP: recorded[LEDGER_STEP]}
         if chosen.entries and chosen.entries.are_all
@@ -178,7 +178,7 @@ def write_compared(run: Run, *, environment: Environment) -> ComparedNight:
     sealed = write(
         run,
         COMPARED,
-        parts=rows_of(changed.items()),
+        files=rows_of(changed.items()),
         terms=terms,
         after={
             **before(COMPARED, recorded=recorded),

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from recon.archive.rows_file import write_ordered
 from recon.archive.schemas import SCHEMAS
-from recon.archive.step_folder import Document, Part, rows_of
+from recon.archive.step_folder import Document, StepFile, rows_of
 from recon.matching.breaks.result import SECTIONS, Reconciliation
 from recon.model.figures import ListFile
 from recon.model.terms import ControlTotal, Verdict
@@ -127,7 +127,7 @@ def proof_parts(
     sheets: pa.Table,
     documents: Iterable[Document],
     statements: Mapping[str, str],
-) -> list[Part]:
+) -> list[StepFile]:
     """Files of the step `proof`: totals, what was read back, documents, and the SQL by name."""
     return [
         *rows_of([("totals", totals_table(result.control_totals)), ("sheets", sheets)]),

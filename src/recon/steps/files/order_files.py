@@ -184,7 +184,7 @@ def refused_actions(actions: pd.DataFrame) -> Iterator[tuple[int, str]]:
         )
         kind = InstructionKind(row["action"])
         amount = row["action_amount"]
-        if against := own.against(kind, amount=own.asked(kind) if amount is None else amount):
+        if against := own.against(kind, amount=own.requested(kind) if amount is None else amount):
             yield row["line"], f"the instruction for order {row['order_no']} {against}"
 
 

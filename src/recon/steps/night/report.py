@@ -203,7 +203,7 @@ def _summed(night: SealedNight, *, of: pd.DataFrame) -> pd.DataFrame:
         of_sets = of_payments(lines)
         sums.append(summed_lines(lines[of_sets]))
         others.append(lines[~of_sets])
-    return with_summed(pd.concat(others, ignore_index=True), parts=sums)
+    return with_summed(pd.concat(others, ignore_index=True), summed=sums)
 
 
 def _rows_of_shared_keys(
@@ -711,11 +711,11 @@ def write_proof(
     documents.append(Document(WORKBOOK, workbook.read_bytes()))
     # The SQL statements that prove the night name the files at their places in its folder.
     texts = sql_files(moved=night.moved, banks=night.has(COUNTED), bank_booked=night.has(BANKED))
-    parts = proof_parts(result, sheets=sheets, documents=documents, statements=texts)
+    files = proof_parts(result, sheets=sheets, documents=documents, statements=texts)
     return write(
         run,
         PROOF,
-        parts=parts,
+        files=files,
         terms=Terms(inputs.previous_run_id if inputs else "", result.rules_digest),
         after=before(PROOF, recorded=recorded),
         environment=environment,
@@ -757,11 +757,11 @@ def risk_reported(observations: Iterable[Mapping[Any, Any]]) -> dict[str, str]:
 
 
 def _sentence(risk: Mapping[str, Any]) -> str:
-    parts = [f"{term} {risk[name]}" for name, term in PLAIN if risk.get(name)]
+    files = [f"{term} {risk[name]}" for name, term in PLAIN if risk.get(name)]
     for name, key, term in LISTS:
         if rows := risk.get(name):
             named = (
                 row[key] + (f" ({row['status']})" if row.get("status") else "") for row in rows
             )
-            parts.append(f"{term} {', '.join(named)}")
-    return "; ".join(parts)
+            files.append(f"{term} {', '.join(named)}")
+    return "; ".join(files)

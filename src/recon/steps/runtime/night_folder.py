@@ -29,8 +29,8 @@ from recon.archive.step_folder import (
     SUPERSEDED,
     About,
     FileEntry,
-    Part,
     Sealed,
+    StepFile,
     entry_of,
     find_sealed,
     opened_file,
@@ -161,7 +161,7 @@ def write(
     run: Run,
     step: str,
     *,
-    parts: Iterable[Part],
+    files: Iterable[StepFile],
     terms: Terms,
     after: Mapping[str, str],
     environment: Environment,
@@ -178,7 +178,7 @@ def write(
             storage,
             night=folder_of(run),
             about=about,
-            parts=parts,
+            files=files,
             crash_point=environment.crash_point,
         )
 
@@ -595,7 +595,7 @@ def write_ledger(run: Run, *, entries: pa.Table, environment: Environment) -> Se
     sealed = write(
         run,
         LEDGER_STEP,
-        parts=[*rows_of([(LEDGER, entries)])],
+        files=[*rows_of([(LEDGER, entries)])],
         terms=Terms("", environment.settings.rules.digest),
         after={},
         environment=environment,

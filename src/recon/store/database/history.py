@@ -198,8 +198,8 @@ def first_hash(connection: Connection) -> str:
 
 def hashes_of(connection: Connection, sequences: Sequence[int]) -> dict[int, str]:
     """Return the hashes of links by number, with the genesis; missing links are left out."""
-    wanted = history.c.sequence.in_(sorted(set(sequences)))
-    rows = connection.execute(select(history.c.sequence, history.c.hash).where(wanted)).tuples()
+    chosen = history.c.sequence.in_(sorted(set(sequences)))
+    rows = connection.execute(select(history.c.sequence, history.c.hash).where(chosen)).tuples()
     return {0: GENESIS, **dict(rows.all())}
 
 

@@ -116,10 +116,10 @@ class HeadFile:
             OutputError: The file exists but cannot be read, or a line of it is not a note.
         """
         notes = [note for note in self._notes() if not note.pending]
-        places = [index for index, note in enumerate(notes) if note.of == ACCEPTED_RESTORE]
-        if not places:
+        indexes = [index for index, note in enumerate(notes) if note.of == ACCEPTED_RESTORE]
+        if not indexes:
             return None
-        newest = places[-1]
+        newest = indexes[-1]
         return notes[newest], notes[newest - 1] if newest else None
 
     @contextmanager

@@ -47,7 +47,7 @@ ROW = "row"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bound:
+class Attested:
     """How the rows of one table are bound to the history."""
 
     table: Table
@@ -83,7 +83,7 @@ class Bound:
 
 _ORIGIN = "where it came from and what the gateway said: for people, the state is bound"
 _WEAK = "WEAK: of sums a day by rule, and of evidence about doubts; the terms sent are bound"
-INSTRUCTION = Bound(
+INSTRUCTION = Attested(
     table=instruction,
     entity="instruction",
     key="instruction_id",
@@ -101,9 +101,9 @@ INSTRUCTION = Bound(
         **dict.fromkeys(("refund_reference_id", "baseline_status"), _WEAK),
     },
 )
-SWITCH = Bound(table=sending_switch, entity="sending", key="turn")
-CASE = Bound(table=contradiction, entity="case", key="instruction_id")
-RUN = Bound(
+SWITCH = Attested(table=sending_switch, entity="sending", key="turn")
+CASE = Attested(table=contradiction, entity="case", key="instruction_id")
+RUN = Attested(
     table=run,
     entity="run",
     key="run_id",
@@ -114,14 +114,14 @@ RUN = Bound(
         "history_head": "it is compared with the audit log itself",
     },
 )
-SUMMARY = Bound(
+SUMMARY = Attested(
     table=result_summary,
     entity="run",
     key="run_id",
     under="summary",
     as_digest=frozenset({"document"}),
 )
-ANSWER = Bound(
+ANSWER = Attested(
     table=break_answer,
     entity="break",
     key="break_id",
@@ -143,7 +143,7 @@ PAST = "it was changed past the journal"
 
 def record(
     connection: Connection,
-    bound: Bound,
+    attested: Attested,
     values: Cells,
     *,
     event: str,
@@ -155,7 +155,7 @@ def record(
 
     Args:
         connection: Of the transaction; it has both or neither.
-        bound: The table.
+        attested: The table.
         values: The new cells.
         event: What happened.
         at: When.
@@ -168,29 +168,31 @@ def record(
     """
     written = {**(of or {}), **values}
     if of is None:
-        done = connection.execute(insert(bound.table).values(**values))
-        if bound.within and bound.within not in values:
-            (written[bound.within],) = done.inserted_primary_key or (None,)
+        done = connection.execute(insert(attested.table).values(**values))
+        if attested.within and attested.within not in values:
+            (written[attested.within],) = done.inserted_primary_key or (None,)
     else:
-        same = (bound.table.c[name] == value for name, value in of.items())
-        if not connection.execute(update(bound.table).where(*same).values(**values)).rowcount:
+        same = (attested.table.c[name] == value for name, value in of.items())
+        if not connection.execute(update(attested.table).where(*same).values(**values)).rowcount:
             return False
-    append(connection, [event_of(bound, written, event=event, details=details)], at=at)
+    append(connection, [event_of(attested, written, event=event, details=details)], at=at)
     return True
 
 
-def event_of(bound: Bound, values: Cells, *, event: str, details: Cells | None = None) -> Event:
+def event_of(
+    attested: Attested, values: Cells, *, event: str, details: Cells | None = None
+) -> Event:
     """Return the event of a written row, for callers that append many at once."""
-    data = {**(details or {}), bound.under: cells_of(bound, values)}
-    return Event(bound.entity, str(values[bound.key]), event, data)
+    data = {**(details or {}), attested.under: cells_of(attested, values)}
+    return Event(attested.entity, str(values[attested.key]), event, data)
 
 
-def cells_of(bound: Bound, values: Mapping[Any, Any]) -> dict[str, Any]:
+def cells_of(attested: Attested, values: Mapping[Any, Any]) -> dict[str, Any]:
     """Return the bound cells among some values, in the form stored in events; blanks are None."""
     return {
-        name: _cell(values[name], is_digest=name in bound.as_digest)
-        for name in bound.columns
-        if name in values and name != bound.state and _is_attested(bound, name, values=values)
+        name: _cell(values[name], is_digest=name in attested.as_digest)
+        for name in attested.columns
+        if name in values and name != attested.state and _is_attested(attested, name, values=values)
     }
 
 
@@ -207,7 +209,7 @@ def folded(written: Iterable[Cells]) -> dict[str, Any]:
 
 def changed(
     connection: Connection,
-    bound: Bound,
+    attested: Attested,
     *,
     where: ColumnElement[bool] | None = None,
     of: str = "",
@@ -216,53 +218,57 @@ def changed(
 
     Args:
         connection: Of the database.
-        bound: The table.
+        attested: The table.
         where: Checks only these rows, and not for deleted ones.
         of: Checks only this entity.
     """
-    names = {bound.key, *bound.columns, *(column.name for column in bound.table.primary_key)}
-    key = bound.table.c[bound.key]
+    names = {
+        attested.key,
+        *attested.columns,
+        *(column.name for column in attested.table.primary_key),
+    }
+    key = attested.table.c[attested.key]
     query = (
         select(
-            *(_raw(bound.table.c[name]) for name in sorted(names)),
+            *(_raw(attested.table.c[name]) for name in sorted(names)),
             history.c.sequence.label("link"),
             history.c.event.label("link_event"),
             history.c.data.label("link_data"),
         )
-        .outerjoin_from(bound.table, history, _link(bound))
+        .outerjoin_from(attested.table, history, _link(attested))
         .where(*([] if where is None else [where]), *([key == of] if of else []))
         .order_by(key, history.c.sequence)
         .execution_options(yield_per=LINKS_AT_ONCE)
     )
     with connection.execute(query) as rows:
-        for entity_id, group in groupby(rows.mappings(), key=lambda row: str(row[bound.key])):
-            for problem in _problems(bound, [*group]):
-                yield named(bound, entity_id, problem=problem)
+        for entity_id, group in groupby(rows.mappings(), key=lambda row: str(row[attested.key])):
+            for problem in _problems(attested, [*group]):
+                yield named(attested, entity_id, problem=problem)
     if where is None:
-        yield from gone(connection, bound, of=of)
+        yield from removed(connection, attested, of=of)
 
 
-def changed_in(connection: Connection, tables: Iterable[Bound]) -> Iterator[str]:
+def changed_in(connection: Connection, tables: Iterable[Attested]) -> Iterator[str]:
     """Yield the problems of `changed` for several tables, up to PROBLEMS_MAX for each."""
-    for bound in tables:
-        yield from islice(changed(connection, bound), PROBLEMS_MAX)
+    for attested in tables:
+        yield from islice(changed(connection, attested), PROBLEMS_MAX)
 
 
-def tampered(connection: Connection, bound: Bound) -> Iterator[str]:
+def tampered(connection: Connection, attested: Attested) -> Iterator[str]:
     """Yield the first row whose state is not its newest event, and every deleted row.
 
     All rows are checked, since any may have been changed: about one second per 400,000 rows.
     """
     newest = (
         select(history.c.entity_id, func.max(history.c.sequence).label("sequence"))
-        .where(history.c.entity == bound.entity)
+        .where(history.c.entity == attested.entity)
         .group_by(history.c.entity_id)
         .subquery()
     )
-    key, state = bound.table.c[bound.key], bound.table.c[bound.state]
+    key, state = attested.table.c[attested.key], attested.table.c[attested.state]
     query = (
         select(key, state, history.c.event)
-        .select_from(bound.table)
+        .select_from(attested.table)
         .outerjoin(newest, newest.c.entity_id == key)
         .outerjoin(history, history.c.sequence == newest.c.sequence)
         .where(or_(history.c.event.is_(None), history.c.event != state))
@@ -270,42 +276,42 @@ def tampered(connection: Connection, bound: Bound) -> Iterator[str]:
         .limit(1)
     )
     for entity_id, now, then in connection.execute(query):
-        problem = difference(bound, {bound.state: now}, then={bound.state: then})
-        yield named(bound, entity_id, problem=problem if then else _UNKNOWN)
-    yield from gone(connection, bound)
+        problem = difference(attested, {attested.state: now}, then={attested.state: then})
+        yield named(attested, entity_id, problem=problem if then else _UNKNOWN)
+    yield from removed(connection, attested)
 
 
-def gone(connection: Connection, bound: Bound, *, of: str = "") -> Iterator[str]:
+def removed(connection: Connection, attested: Attested, *, of: str = "") -> Iterator[str]:
     """Yield a problem for each entity whose events bind rows, but that has no row."""
     query = (
         select(history.c.entity_id, history.c.data)
-        .outerjoin(bound.table, _link(bound))
-        .where(history.c.entity == bound.entity, bound.table.c[bound.key].is_(None))
+        .outerjoin(attested.table, _link(attested))
+        .where(history.c.entity == attested.entity, attested.table.c[attested.key].is_(None))
         .where(*([history.c.entity_id == of] if of else []))
         .order_by(history.c.sequence)
     )
     rows = connection.execute(query)
-    known = (row.entity_id for row in rows if bound.state or bound.under in data_of(row.data))
+    known = (row.entity_id for row in rows if attested.state or attested.under in data_of(row.data))
     for entity_id in dict.fromkeys(known):
-        yield named(bound, entity_id, problem=_GONE)
+        yield named(attested, entity_id, problem=_REMOVED)
 
 
-def difference(bound: Bound, now: Cells, *, then: Cells) -> str:
+def difference(attested: Attested, now: Cells, *, then: Cells) -> str:
     """Return how a row differs from its events, as text; "" if they agree."""
     if not then:
         return _UNKNOWN
-    spared = bound.erased if now.get(bound.state) in bound.ended else frozenset()
-    words = [
-        f"its {name.replace('_', ' ')} {_shown(bound, name, now=now, then=then)}"
-        for name in bound.columns
+    spared = attested.erased if now.get(attested.state) in attested.ended else frozenset()
+    problems = [
+        f"its {name.replace('_', ' ')} {_differs(attested, name, now=now, then=then)}"
+        for name in attested.columns
         if now.get(name) != then.get(name) and name not in spared
     ]
-    return f"{'; '.join(words)}; {PAST}" if words else ""
+    return f"{'; '.join(problems)}; {PAST}" if problems else ""
 
 
-def named(bound: Bound, entity_id: str, *, problem: str) -> str:
+def named(attested: Attested, entity_id: str, *, problem: str) -> str:
     """Return the problem of a row as a message with table and key."""
-    return f"{bound.table.name.replace('_', ' ')} {entity_id}: {problem}"
+    return f"{attested.table.name.replace('_', ' ')} {entity_id}: {problem}"
 
 
 def data_of(text: str | None) -> Mapping[str, Any]:
@@ -318,42 +324,44 @@ def data_of(text: str | None) -> Mapping[str, Any]:
 
 
 _UNKNOWN = "the history has no event of it: it was written past the journal"
-_GONE = "the history knows it, its table does not: it was removed past the journal"
+_REMOVED = "the history knows it, its table does not: it was removed past the journal"
 
 
-def _problems(bound: Bound, joined: Sequence[Mapping[Any, Any]]) -> Iterator[str]:
+def _problems(attested: Attested, joined: Sequence[Mapping[Any, Any]]) -> Iterator[str]:
     """Yield the problems of one entity; `joined` has each of its rows once per event."""
-    own = [column.name for column in bound.table.primary_key]
+    own = [column.name for column in attested.table.primary_key]
     rows = {tuple(row[name] for name in own): row for row in joined}
     events = {row["link"]: row for row in joined if row["link"] is not None}
-    wanted = _wanted(bound, events.values())
+    expected = _expected(attested, events.values())
     for row in rows.values():
         # Of two rows with the same key only the first is the expected one.
-        then = wanted.pop(row[bound.within] if bound.within else "", {})
-        now = folded([cells_of(bound, row)])
-        if bound.state:
-            now[bound.state] = row[bound.state]
-        if problem := difference(bound, now, then=then):
+        then = expected.pop(row[attested.within] if attested.within else "", {})
+        now = folded([cells_of(attested, row)])
+        if attested.state:
+            now[attested.state] = row[attested.state]
+        if problem := difference(attested, now, then=then):
             yield problem
-    yield from (_GONE for _ in wanted)
+    yield from (_REMOVED for _ in expected)
 
 
-def _wanted(bound: Bound, events: Iterable[Mapping[Any, Any]]) -> dict[Any, dict[str, Any]]:
+def _expected(attested: Attested, events: Iterable[Mapping[Any, Any]]) -> dict[Any, dict[str, Any]]:
     """Return the expected cells of each row of an entity, by the column `within`."""
     written: dict[Any, list[Cells]] = {}
     for event in events:
-        cells = data_of(event["link_data"]).get(bound.under)
-        if bound.state:
-            cells = {**(cells or {}), bound.state: event["link_event"]}
+        cells = data_of(event["link_data"]).get(attested.under)
+        if attested.state:
+            cells = {**(cells or {}), attested.state: event["link_event"]}
         if cells is not None:
-            written.setdefault(cells.get(bound.within) if bound.within else "", []).append(cells)
+            written.setdefault(cells.get(attested.within) if attested.within else "", []).append(
+                cells
+            )
     return {which: folded(each) for which, each in written.items()}
 
 
-def _link(bound: Bound) -> ColumnElement[bool]:
-    key = bound.table.c[bound.key]
+def _link(attested: Attested) -> ColumnElement[bool]:
+    key = attested.table.c[attested.key]
     text = key if isinstance(key.type, String) else cast(key, String)
-    return and_(history.c.entity == bound.entity, history.c.entity_id == text)
+    return and_(history.c.entity == attested.entity, history.c.entity_id == text)
 
 
 def _raw(column: ColumnElement[Any]) -> ColumnElement[Any]:
@@ -363,9 +371,9 @@ def _raw(column: ColumnElement[Any]) -> ColumnElement[Any]:
     return column
 
 
-def _is_attested(bound: Bound, name: str, *, values: Mapping[Any, Any]) -> bool:
-    column, wanted = bound.only_where.get(name, (name, values[name]))
-    return bool(values.get(column) == wanted)
+def _is_attested(attested: Attested, name: str, *, values: Mapping[Any, Any]) -> bool:
+    column, expected = attested.only_where.get(name, (name, values[name]))
+    return bool(values.get(column) == expected)
 
 
 def _cell(value: Any, *, is_digest: bool) -> Any:
@@ -380,12 +388,12 @@ def _cell(value: Any, *, is_digest: bool) -> Any:
     return value if isinstance(value, int) else str(value)
 
 
-def _shown(bound: Bound, name: str, *, now: Cells, then: Cells) -> str:
+def _differs(attested: Attested, name: str, *, now: Cells, then: Cells) -> str:
     longest = max(len(str(cells.get(name))) for cells in (now, then))
-    if name in bound.as_digest or longest > DISPLAYED_CHARACTERS:
+    if name in attested.as_digest or longest > DISPLAYED_CHARACTERS:
         return "is another one"
-    shown, attested_as = _as_text(now, name) or "blank", _as_text(then, name) or "nothing"
-    return f"is {shown}, bound was {attested_as}"
+    now_text, attested_as = _as_text(now, name) or "blank", _as_text(then, name) or "nothing"
+    return f"is {now_text}, bound was {attested_as}"
 
 
 def _as_text(cells: Cells, name: str) -> str:

@@ -135,8 +135,8 @@ def _of_table(table: Table, *, roles: Roles) -> Iterator[str]:
         adds = table.name not in DECIDED
         yield from _writing(table, roles.people, changing=by_people[table.name], adds=adds)
     private = PRIVATE.get(table.name, "").split()
-    shown = [column.name for column in table.columns if column.name not in private]
-    columns = f" ({', '.join(shown)})" if private else ""
+    visible = [column.name for column in table.columns if column.name not in private]
+    columns = f" ({', '.join(visible)})" if private else ""
     yield f"GRANT SELECT{columns} ON {table.name} TO {roles.read};"
 
 

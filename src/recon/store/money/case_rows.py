@@ -39,9 +39,9 @@ def note_clocks(
 ) -> None:
     """Start the quarantine clock of each instruction that has no reading since this boot."""
     events = [
-        clock_event(wanted, uptime=uptime)
-        for wanted in instruction_ids
-        if all(one.boot_id != uptime.boot_id for one in readings(connection, wanted))
+        clock_event(instruction_id, uptime=uptime)
+        for instruction_id in instruction_ids
+        if all(one.boot_id != uptime.boot_id for one in readings(connection, instruction_id))
     ]
     append(connection, events, at=at)
 

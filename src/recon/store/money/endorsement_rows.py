@@ -22,14 +22,14 @@ from recon.desk.endorsement import (
 )
 from recon.desk.held_keys import HeldKeys
 from recon.instructions.eligibility import Eligible
-from recon.instructions.instruction import BOUND, Instruction, Terms, terms_of
+from recon.instructions.instruction import ATTESTED, Instruction, Terms, terms_of
 from recon.instructions.planning import RULE_APPROVER
 from recon.model.errors import EndorsementError, GateClosedError
 from recon.model.terms import InstructionState
 from recon.store.database.history import Event, append, first_hash, links_of
 from recon.store.database.record import INSTRUCTION, PROBLEMS_MAX, ROW, difference, folded, named
 from recon.store.money.instruction_rows import find
-from recon.store.people.decision_rows import ENTITY, NO_KEY, digest_of, endorsed, not_agreed
+from recon.store.people.decision_rows import ENTITY, NO_KEY, digest_of, endorsement_of, not_agreed
 from recon.store.schema import endorsement, history, instruction, sending_switch
 from recon.store.schema.columns import among, id_of
 
@@ -68,10 +68,10 @@ def refuse_changed(connection: Connection, items: Iterable[Instruction]) -> None
     Raises:
         GateClosedError: An instruction differs (which and how); the transaction must end.
     """
-    wanted = list(items)
-    events = events_of(connection, [item.instruction_id for item in wanted])
-    for item in wanted:
-        _refuse(item, bound=attested_by(events.get(item.instruction_id, ())))
+    listed = list(items)
+    events = events_of(connection, [item.instruction_id for item in listed])
+    for item in listed:
+        _refuse(item, attested=attested_by(events.get(item.instruction_id, ())))
 
 
 def refuse_changed_rows(connection: Connection, rows: Sequence[Eligible]) -> None:
@@ -83,27 +83,27 @@ def refuse_changed_rows(connection: Connection, rows: Sequence[Eligible]) -> Non
     ids = [row.instruction.instruction_id for row in rows]
     events = events_of(connection, ids)
     for row in rows:
-        bound = attested_by(events.get(row.instruction.instruction_id, ()))
-        _refuse(meant(row, bound=bound), bound=bound)
+        attested = attested_by(events.get(row.instruction.instruction_id, ()))
+        _refuse(meant(row, attested=attested), attested=attested)
     refuse_changed(connection, find(connection, instruction_id=ids))
 
 
-def meant(row: Eligible, *, bound: Terms) -> Instruction:
+def meant(row: Eligible, *, attested: Terms) -> Instruction:
     """Return the instruction of an eligible row as it would be sent, for comparison.
 
     A payment that an earlier claim of this night filled in is left out. If the history attests a
     transaction id, the one that would be sent is used.
     """
-    named = str(bound.get("transaction_id", ""))
+    named = str(attested.get("transaction_id", ""))
     return replace(
         row.instruction,
         transaction_id=row.payment.transaction_id if named else "",
-        payment_amount=int(bound.get("payment_amount", 0)),
+        payment_amount=int(attested.get("payment_amount", 0)),
     )
 
 
-def _refuse(item: Instruction, *, bound: Terms) -> None:
-    if problem := difference(INSTRUCTION, terms_of(item), then=bound):
+def _refuse(item: Instruction, *, attested: Terms) -> None:
+    if problem := difference(INSTRUCTION, terms_of(item), then=attested):
         what = named(INSTRUCTION, item.instruction_id, problem=problem)
         msg = f"the history does not hold: {what}; nothing of this was sent or approved"
         raise GateClosedError(msg)
@@ -112,7 +112,7 @@ def _refuse(item: Instruction, *, bound: Terms) -> None:
 def attested_by(events: Iterable[Mapping[str, Any]]) -> Terms:
     """Return the terms that the events of one instruction attest; later events take precedence."""
     cells = folded(event.get(ROW, {}) for event in events)
-    return {name: cell for name, cell in cells.items() if name in BOUND}
+    return {name: cell for name, cell in cells.items() if name in ATTESTED}
 
 
 def back_again(connection: Connection) -> Iterator[str]:
@@ -205,8 +205,8 @@ class Endorsed:
         statements = {
             statement.sequence for it in instruction_ids for statement in self.about(connection, it)
         }
-        wanted = among(connection, endorsement.c.sequence, statements)
-        rows = connection.execute(_DOCUMENTS.where(wanted))
+        chosen = among(connection, endorsement.c.sequence, statements)
+        rows = connection.execute(_DOCUMENTS.where(chosen))
         return [Signed(row.document, row.signature, row.key_id) for row in rows]
 
     def broken(self, connection: Connection) -> Iterator[str]:
@@ -214,8 +214,8 @@ class Endorsed:
         self._look(connection)
         for sequence, why in self._unopened.items():
             yield f"endorsement {sequence}: {why}"
-        for gone in self._missing(connection, there={*self._opened, *self._unopened}, first=1):
-            yield f"endorsement {gone} is missing, or is not what the history has"
+        for missing in self._missing(connection, there={*self._opened, *self._unopened}, first=1):
+            yield f"endorsement {missing} is missing, or is not what the history has"
 
     def taken_away(self, connection: Connection) -> str:
         """Return why a rejection may be missing among the endorsements; "" when none is missing.
@@ -224,12 +224,12 @@ class Endorsed:
         """
         self._look(connection)
         first = min(self._opened, default=LATEST)
-        gone = next(self._missing(connection, there=self._opened, first=first), 0)
-        if not gone:
+        missing = next(self._missing(connection, there=self._opened, first=first), 0)
+        if not missing:
             return ""
         return (
-            f"endorsement {gone} is gone or not the desk's: a rejection may be missing there, so "
-            "no decision of people counts (`recon verify`)"
+            f"endorsement {missing} is gone or not the desk's: a rejection may be missing there, "
+            "so no decision of people counts (`recon verify`)"
         )
 
     def _missing(
@@ -264,7 +264,7 @@ class Endorsed:
         with connection.execute(query.execution_options(yield_per=DOCUMENTS_AT_ONCE)) as rows:
             for row in rows:
                 try:
-                    statement = endorsed(row, desk=self._keys, here=here)
+                    statement = endorsement_of(row, desk=self._keys, here=here)
                 except EndorsementError as error:
                     self._unopened[row.sequence] = str(error)
                     continue
@@ -305,11 +305,13 @@ class Endorsed:
         for start in range(0, len(approved), ITEMS_AT_ONCE):
             ids = approved[start : start + ITEMS_AT_ONCE]
             events = events_of(connection, ids)
-            for wanted in ids:
-                item_events = events.get(wanted, [])
-                if problem := self._row_problem(connection, wanted, item_events=item_events, at=at):
+            for instruction_id in ids:
+                item_events = events.get(instruction_id, [])
+                if problem := self._row_problem(
+                    connection, instruction_id, item_events=item_events, at=at
+                ):
                     yield (
-                        f"instruction {wanted} counts as approved, but {problem}: no "
+                        f"instruction {instruction_id} counts as approved, but {problem}: no "
                         "signature covers it (`recon approve`)"
                     )
 
@@ -318,12 +320,12 @@ class Endorsed:
     ) -> tuple[dict[str, dict[str, str | int]], list[Signed]]:
         """Return the terms people approved by instruction id, and the signed endorsements."""
         events = events_of(connection, instruction_ids)
-        seen = {
-            wanted: dict(yeses[-1][ROW])
-            for wanted, item_events in events.items()
+        approved = {
+            instruction_id: dict(yeses[-1][ROW])
+            for instruction_id, item_events in events.items()
             if (yeses := _yeses(item_events))
         }
-        return seen, self.signed(connection, instruction_ids)
+        return approved, self.signed(connection, instruction_ids)
 
     def _row_problem(
         self,
@@ -375,10 +377,10 @@ class Endorsed:
             .order_by(instruction.c.instruction_id)
             .limit(PROBLEMS_MAX)
         )
-        for wanted in connection.execute(query).scalars():
+        for instruction_id in connection.execute(query).scalars():
             yield (
-                f"instruction {wanted} counts as approved by a rule, but it waited for people: "
-                "no rule lets it go"
+                f"instruction {instruction_id} counts as approved by a rule, but it waited for "
+                "people: no rule lets it go"
             )
 
 

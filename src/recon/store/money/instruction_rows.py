@@ -56,17 +56,17 @@ INSTRUCTIONS = select(*(instruction.c[name] for name in Instruction.__dataclass_
 
 
 def find(
-    connection: Connection, owner: Owner | None = None, **wanted: Iterable[str]
+    connection: Connection, owner: Owner | None = None, **chosen: Iterable[str]
 ) -> list[Instruction]:
     """Return the instructions that match all given columns, oldest first.
 
     Args:
         connection: Of the database.
         owner: Only instructions of this account; None for all accounts.
-        wanted: Column name -> accepted values.
+        chosen: Column name -> accepted values.
     """
     query = INSTRUCTIONS if owner is None else INSTRUCTIONS.where(*in_account(instruction, owner))
-    for name, values in wanted.items():
+    for name, values in chosen.items():
         query = query.where(among(connection, instruction.c[name], map(str, values)))
     return read_instructions(connection, query)
 
@@ -101,7 +101,7 @@ def instruction_of(row: Row[Any]) -> Instruction:
 
 def move(
     connection: Connection,
-    wanted: Instruction,
+    item: Instruction,
     *,
     to: InstructionState,
     values: Mapping[str, Any],
@@ -111,7 +111,7 @@ def move(
 
     Args:
         connection: Of the transaction.
-        wanted: The instruction as it was read.
+        item: The instruction as it was read.
         to: The new state.
         values: The other columns to change.
         details: What the event records besides the terms; None records the changed columns.
@@ -119,26 +119,26 @@ def move(
     Raises:
         Defect: The transition is not allowed, or the state has changed since it was read.
     """
-    if to not in FOLLOWS[wanted.state]:
-        msg = f"instruction {wanted.instruction_id}: {wanted.state} cannot become {to}"
+    if to not in FOLLOWS[item.state]:
+        msg = f"instruction {item.instruction_id}: {item.state} cannot become {to}"
         raise Defect(msg)
     changed = connection.execute(
         update(instruction)
         .where(
-            instruction.c.instruction_id == wanted.instruction_id,
-            instruction.c.state == wanted.state,
+            instruction.c.instruction_id == item.instruction_id,
+            instruction.c.state == item.state,
         )
         # A final payout no longer needs the encrypted details of its payee.
         .values(state=to, **values, **({} if FOLLOWS[to] else {"sealed": ""}))
     )
     if changed.rowcount != 1:
-        msg = f"instruction {wanted.instruction_id} is no longer {wanted.state}"
+        msg = f"instruction {item.instruction_id} is no longer {item.state}"
         raise Defect(msg)
     if details is None:
-        details = {"from": wanted.state} | {name: str(value) for name, value in values.items()}
+        details = {"from": item.state} | {name: str(value) for name, value in values.items()}
     cells = cells_of(INSTRUCTION, values)
     data = {**details, **({ROW: cells} if cells else {})}
-    return Event("instruction", wanted.instruction_id, to, data)
+    return Event("instruction", item.instruction_id, to, data)
 
 
 UNFINISHED = (
@@ -225,9 +225,9 @@ def replaced(
     states: Iterable[InstructionState] = (InstructionState.APPROVED,),
 ) -> set[str]:
     """Return instructions in `states` that the newest version of their file no longer requests."""
-    wanted = instruction.c.state.in_(states)
+    in_states = instruction.c.state.in_(states)
     superseded = origin.c.file_id != _NEWEST_FILE
-    return _ids_by_file(connection, run, wanted, superseded, ~_STILL_REQUESTED)
+    return _ids_by_file(connection, run, in_states, superseded, ~_STILL_REQUESTED)
 
 
 def of_order_files(connection: Connection, run: Run) -> set[str]:
@@ -257,12 +257,12 @@ def note_hold(connection: Connection, instruction_id: str, *, hold: str) -> None
 def give_to_people(connection: Connection, ineligible: Ineligible, *, at: datetime) -> None:
     """Move an approved instruction back to PLANNED: two people review it and what it repeats."""
     item = ineligible.instruction
-    seen = dict.fromkeys((*item.repeats.split(), *ineligible.repeats))
+    repeats = dict.fromkeys((*item.repeats.split(), *ineligible.repeats))
     values = {
         "hold": ineligible.reason[:REASON_CHARACTERS],
         "approved_by": "",
         "approved_at": None,
-        "repeats": named(seen),
+        "repeats": named(repeats),
     }
     event = move(connection, item, to=InstructionState.PLANNED, values=values)
     append(connection, [event], at=at)
@@ -390,8 +390,8 @@ def unnamed_orders(connection: Connection, run: Run) -> set[str]:
     unplanned = order_action.c.instruction_id == "", order_action.c.transaction_id == ""
     waits = [InstructionState.PLANNED, InstructionState.APPROVED]
     unsent = instruction.c.transaction_id == "", instruction.c.state.in_(waits)
-    asked = _order_nos(connection, order_action, run, *unplanned)
-    return asked | _order_nos(connection, instruction, run, *unsent)
+    requested = _order_nos(connection, order_action, run, *unplanned)
+    return requested | _order_nos(connection, instruction, run, *unsent)
 
 
 _UNDECIDED = (

@@ -190,8 +190,8 @@ class StoredJournal:
             # A run that takes over closes this one in a transaction before or after this one.
             if lost := self._lost_place(connection):
                 raise NightHeldError(lost)
-            if refused := left_out(connection, rows, ids_unique=self._ids_unique):
-                return refused
+            if unclaimed := left_out(connection, rows, ids_unique=self._ids_unique):
+                return unclaimed
             refuse_changed_rows(connection, rows)
             ids = [row.instruction.instruction_id for row in rows]
             self._endorsed.refuse_rows(connection, ids)
@@ -443,8 +443,8 @@ def _claim_rows(
     tried = {item.instruction_id: item.attempts for item in find(connection, instruction_id=ids)}
     events, attempts = [], []
     for position, eligible in enumerate(rows):
-        wanted, payment = eligible.instruction, eligible.payment
-        number = tried.get(wanted.instruction_id, 0) + 1
+        own, payment = eligible.instruction, eligible.payment
+        number = tried.get(own.instruction_id, 0) + 1
         # A claim adds to the attested terms which payment is meant.
         values = {
             "batch_id": batch_id,
@@ -456,8 +456,8 @@ def _claim_rows(
             "sent_at": at,
         }
         of_batch = {"batch": batch_id}
-        events.append(move(connection, wanted, to=_IN_FLIGHT, values=values, details=of_batch))
-        tries = {"position": position, "instruction_id": wanted.instruction_id, "number": number}
+        events.append(move(connection, own, to=_IN_FLIGHT, values=values, details=of_batch))
+        tries = {"position": position, "instruction_id": own.instruction_id, "number": number}
         attempts.append({"batch_id": batch_id, **tries})
     connection.execute(insert(attempt), attempts)
     return events
@@ -483,8 +483,8 @@ def _settle_rows(
         values, state = _values(result, at=at), STATE_OF[result.outcome]
         details = {"batch": batch_id, "outcome": result.outcome, "code": result.code}
         events.append(move(connection, item, to=state, values=values, details=details))
-        shown = {name: values[name] for name in ("outcome", "code", "message")}
-        attempts.append({"of_batch": batch_id, "of_position": position, **shown})
+        outcome = {name: values[name] for name in ("outcome", "code", "message")}
+        attempts.append({"of_batch": batch_id, "of_position": position, **outcome})
     if attempts:
         connection.execute(_SETTLE_ATTEMPT, attempts)
     return events
@@ -545,10 +545,10 @@ def left_out(
 
 
 def _not_approved(connection: Connection, rows: Sequence[Eligible]) -> dict[str, str]:
-    wanted = [row.instruction.instruction_id for row in rows]
-    status = {item.instruction_id: item for item in find(connection, instruction_id=wanted)}
+    ids = [row.instruction.instruction_id for row in rows]
+    status = {item.instruction_id: item for item in find(connection, instruction_id=ids)}
     reasons = {}
-    for instruction_id in wanted:
+    for instruction_id in ids:
         current = status.get(instruction_id)
         if current is None:
             reasons[instruction_id] = "the journal does not have it any more"
@@ -570,8 +570,8 @@ def _related(
         row.payment.transaction_id if name == "transaction_id" else getattr(row.instruction, name)
         for row in rows
     ]
-    wanted = {name: {*about} - {""}, "state": MAY_HAVE_MOVED}
-    others = find(connection, first, **wanted)
+    values = {name: {*about} - {""}, "state": MAY_HAVE_MOVED}
+    others = find(connection, first, **values)
     return [
         (row, [other for other in others if getattr(other, name) == subject])
         for row, subject in zip(rows, about, strict=True)

@@ -111,10 +111,10 @@ def _in_states(
     connection: Connection, run: Run, *, states: Collection[InstructionState]
 ) -> Iterable[tuple[str, str, int, int]]:
     by = (instruction.c.kind, instruction.c.currency)
-    wanted = instruction.c.state.in_(states)
+    chosen = instruction.c.state.in_(states)
     rows = connection.execute(
         select(*by, func.count(), func.sum(instruction.c.amount))
-        .where(*in_account(instruction, run), wanted)
+        .where(*in_account(instruction, run), chosen)
         .group_by(*by)
         .order_by(*by)
     ).tuples()

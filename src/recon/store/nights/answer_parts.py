@@ -126,8 +126,8 @@ def save(
     part_id = connection.execute(
         insert(answer_part).values(values).returning(answer_part.c.part_id)
     ).scalar_one()
-    wanted = {*charged_back}
-    if not wanted:
+    keys = {*charged_back}
+    if not keys:
         return
     table = charged_back_order
     query = select(table.c.order_no, table.c.payment_status).where(*in_account(table, part))
@@ -137,7 +137,7 @@ def save(
         "run_id": part.run_id,
         "part_id": part_id,
     }
-    new = sorted(wanted - {*connection.execute(query).tuples()})
+    new = sorted(keys - {*connection.execute(query).tuples()})
     add_rows(
         connection,
         table,
@@ -213,5 +213,5 @@ def joined_codes(codes: Collection[str]) -> str:
 
 
 def _new_codes(part: AnswerPart, codes: Collection[str]) -> bool:
-    shown: Mapping[str, object] = json.loads(part.codes).get("payment_status", {})
-    return not set(codes).intersection(shown) <= set(part.chargeback_codes.split(";"))
+    codes_of: Mapping[str, object] = json.loads(part.codes).get("payment_status", {})
+    return not set(codes).intersection(codes_of) <= set(part.chargeback_codes.split(";"))

@@ -44,9 +44,9 @@ _OF_BANKS = order_file.c.kind == SourceKind.BANK
 _OF_ENTRY = tuple(name for name in BANK_ENTRY_COLUMNS if name != "statement")
 
 
-def name_of(bank: str, shown: str, /) -> str:
+def name_of(bank: str, label: str, /) -> str:
     """Return the name under which a file of a bank is stored."""
-    return f"{NAME_PREFIX}{bank}/{shown}"
+    return f"{NAME_PREFIX}{bank}/{label}"
 
 
 def save_file(
@@ -221,8 +221,8 @@ def source_of(
         .order_by(bank_statement.c.statement_id)
     ).mappings()
     statements = [*_not_superseded([*every], arrived=_arrivals(connection, until=until))]
-    refused = [*_refused(connection, run, banks=banks, until=until)]
-    if not statements and not refused:
+    rejected = [*_refused(connection, run, banks=banks, until=until)]
+    if not statements and not rejected:
         return None
     numbers = {row["statement_id"]: number for number, row in enumerate(statements)}
     entries = frame_of_select(
@@ -233,7 +233,7 @@ def source_of(
         columns=BANK_ENTRY_COLUMNS,
     )
     entries["statement"] = entries["statement"].map(numbers).astype("int64")
-    return BankSource(entries, tuple(map(_statement, statements)), tuple(refused))
+    return BankSource(entries, tuple(map(_statement, statements)), tuple(rejected))
 
 
 def not_right(connection: Connection, run: Run) -> set[str]:
@@ -257,8 +257,8 @@ def _refused(
         .where(order_file.c.file_id.in_(newest))
         .order_by(order_file.c.name)
     )
-    wanted = tuple(name_of(bank, "") for bank in banks)
-    return [RefusedBankFile(row.name, row.reason) for row in rows if row.name.startswith(wanted)]
+    names = tuple(name_of(bank, "") for bank in banks)
+    return [RefusedBankFile(row.name, row.reason) for row in rows if row.name.startswith(names)]
 
 
 def _files(banks: Collection[str], *, until: int | None) -> Select[Any]:

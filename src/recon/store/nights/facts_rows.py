@@ -196,8 +196,8 @@ def save(connection: Connection, written: Written, *, file_id: int, at: datetime
     connection.execute(insert(order_facts_account), [{"file_id": file_id, **row} for row in rows])
     # Files have a lock of their own, so movements of money do not wait; this needs the other too.
     join_turn(connection, Turn.JOURNAL)
-    bound = {**values, "accounts": _digest(rows)}
-    append(connection, [Event(ENTITY, f"{ENTITY}-{file_id}", SAVED, bound)], at=at)
+    attested = {**values, "accounts": _digest(rows)}
+    append(connection, [Event(ENTITY, f"{ENTITY}-{file_id}", SAVED, attested)], at=at)
 
 
 def save_again(
@@ -296,19 +296,19 @@ def accounts_of(connection: Connection, file_ids: Collection[int]) -> set[Accoun
 
 def changed(connection: Connection) -> Iterator[str]:
     """Yield a problem for each file whose facts differ from what the history attests."""
-    bound: dict[str, list[Mapping[str, Any]]] = {}
+    attested: dict[str, list[Mapping[str, Any]]] = {}
     for link in links_of(connection, entity=ENTITY):
-        bound.setdefault(link.entity_id, []).append(data_of(link.text))
+        attested.setdefault(link.entity_id, []).append(data_of(link.text))
     accounts: dict[int, list[Mapping[Any, Any]]] = {}
     for row in connection.execute(select(order_facts_account)).mappings():
         accounts.setdefault(row["file_id"], []).append(row)
     for row in connection.execute(select(order_facts).order_by("file_id")).mappings():
         now = {name: row[name] for name in _OWN_COLUMNS}
         now["accounts"] = _digest(accounts.pop(row["file_id"], ()))
-        if bound.pop(f"{ENTITY}-{row['file_id']}", None) != [now]:
+        if attested.pop(f"{ENTITY}-{row['file_id']}", None) != [now]:
             yield _not_attested(row["file_id"])
     yield from map(_not_attested, sorted(accounts))
-    for entity_id in bound:
+    for entity_id in attested:
         number = entity_id.removeprefix(f"{ENTITY}-")
         yield f"the history knows rows of file {number}, its table does not: they were taken"
 
@@ -392,8 +392,8 @@ def in_sql(
         ArchiveError: A file cannot be read, its hash differs from the stored one, or a limit of
             memory or time was reached.
     """
-    places = ((storages(file.inbox), file.rows) for file in files)
-    with facts_at(places, doing=UNREAD) as found:
+    locations = ((storages(file.inbox), file.rows) for file in files)
+    with facts_at(locations, doing=UNREAD) as found:
         folders = dict.fromkeys(path.resolve().parent for path in found)
         paths = [str(path.resolve()) for path in found]
         columns = {

@@ -92,11 +92,11 @@ def last_file(connection: Connection) -> int:
 
 
 def instruction_frame(
-    connection: Connection, run: Run, *, shown: Mapping[str, datetime]
+    connection: Connection, run: Run, *, journals: Mapping[str, datetime]
 ) -> pd.DataFrame:
     """Return INSTRUCTION_COLUMNS of all the account's instructions that were not withdrawn.
 
-    `shown` maps instructions in doubt to the time when answers first showed them as done.
+    `journals` maps instructions in doubt to the time when answers first showed them as done.
     """
     own = (name for name in INSTRUCTION_COLUMNS if name != "source")
     columns = (_AS_COMPARED.get(name, instruction.c[name]) for name in own)
@@ -115,7 +115,7 @@ def instruction_frame(
             # A night may run long after its date; a later arrival is not a wrong date.
             row["approved_at"] = min(row["approved_at"], run.as_of + AHEAD_MAX)
         if row["state"] in DOUBTFUL_STATES:
-            row["outcome_at"] = shown.get(row["instruction_id"])
+            row["outcome_at"] = journals.get(row["instruction_id"])
         rows.append(row)
     return frame_of(rows, columns=INSTRUCTION_COLUMNS)
 

@@ -41,14 +41,14 @@ def unread(connection: Connection, run_id: str, *, whole_file: str) -> str:
 
     `whole_file` is the reject column that marks a ledger that could not be read.
     """
-    refused = _refused(connection, run_id)
-    whole = next((each for each in refused if each.column == whole_file), None)
+    rejected = _refused(connection, run_id)
+    whole = next((each for each in rejected if each.column == whole_file), None)
     if whole is not None:
         return f"{whole.source} could not be read: {whole.reason}"
     source = source_of(connection, run_id)
-    if not refused or source is None or source.rows_accepted:
+    if not rejected or source is None or source.rows_accepted:
         return ""
-    first = refused[0]
+    first = rejected[0]
     return (
         f"of {source.name} every row was refused ({source.rows_rejected}), the first in line "
         f"{first.line}, {first.column}: {first.reason}"
@@ -146,8 +146,8 @@ def not_seen_in_ledger(connection: Connection) -> list[Out]:
 
 def handed_out(connection: Connection, journal_ids: Iterable[str]) -> dict[str, Out]:
     """Return those of the given journals that were exported, by id."""
-    wanted = {*journal_ids}
-    return {each.journal_id: each for each in _out(connection) if each.journal_id in wanted}
+    ids = {*journal_ids}
+    return {each.journal_id: each for each in _out(connection) if each.journal_id in ids}
 
 
 def _out(connection: Connection, *which: ColumnElement[bool]) -> list[Out]:

@@ -127,8 +127,8 @@ def evidence_of(
 
     Messages of failures or with an unknown status are left out, since they prove no effect.
     """
-    wanted = among(connection, notification.c.transaction_id, sorted({*transaction_ids}))
-    every = _newest(connection, *in_account(notification, owner), wanted)
+    chosen = among(connection, notification.c.transaction_id, sorted({*transaction_ids}))
+    every = _newest(connection, *in_account(notification, owner), chosen)
     return [
         each
         for each in every
@@ -146,11 +146,11 @@ def about(
     connection: Connection, owner: Owner, *, transaction_ids: Collection[str]
 ) -> list[GatewayMessage]:
     """Return messages about these payments, and all on payouts and subscriptions, oldest first."""
-    wanted = or_(
+    related = or_(
         among(connection, notification.c.transaction_id, sorted(transaction_ids)),
         notification.c.kind.in_(_WITHOUT_PAYMENT),
     )
-    return _newest(connection, *in_account(notification, owner), wanted, count=MESSAGES_MAX)
+    return _newest(connection, *in_account(notification, owner), related, count=MESSAGES_MAX)
 
 
 def signed_states(
@@ -179,9 +179,9 @@ def _state(fields: Mapping[str, str]) -> tuple[str, str]:
 def counts(connection: Connection) -> dict[str, int]:
     """Return how many messages were stored, and how many refused by problem."""
     saved = connection.execute(select(func.count()).select_from(notification)).scalar_one()
-    refused = connection.execute(
+    rejected = connection.execute(
         select(notification_case.c.problem, func.sum(notification_case.c.times))
         .group_by(notification_case.c.problem)
         .order_by(notification_case.c.problem)
     )
-    return {"stored": saved, **{row[0]: int(row[1]) for row in refused}}
+    return {"stored": saved, **{row[0]: int(row[1]) for row in rejected}}

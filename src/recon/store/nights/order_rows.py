@@ -33,7 +33,7 @@ from recon.model.terms import Quarantined, Reject, SourceFile, SourceKind
 from recon.store.database.bulk_rows import add_rows, rows_of
 from recon.store.database.engine import Turn, join_turn
 from recon.store.database.history import LINKS_AT_ONCE, ChainLink, Event, append
-from recon.store.database.record import PAST, Bound, cells_of, data_of, folded
+from recon.store.database.record import PAST, Attested, cells_of, data_of, folded
 from recon.store.nights import facts_rows
 from recon.store.nights.facts_rows import Written
 from recon.store.nights.runs import OF_DAYS, Run, counting
@@ -127,10 +127,10 @@ def _waiting_for(connection: Connection, *, file_id: int) -> Waiting:
 def _brought(waiting: Waiting, *, orders: pd.DataFrame) -> set[int]:
     """Return the waiting reject ids whose order is in a part of the file."""
     among = orders[orders["order_no"].isin([*waiting])]
-    places = zip(among["order_no"], among["merchant_id"], among["account_id"], strict=True)
+    keys = zip(among["order_no"], among["merchant_id"], among["account_id"], strict=True)
     return {
         reject_id
-        for order_no, merchant_id, account_id in places
+        for order_no, merchant_id, account_id in keys
         for reject_id, merchant, account in waiting[order_no]
         if merchant in {"", merchant_id} and account in {"", account_id}
     }
@@ -149,7 +149,7 @@ def last_end(connection: Connection) -> int:
     return connection.execute(select(func.max(reject_end.c.end_id))).scalar() or 0
 
 
-ACTIONS = Bound(
+ACTIONS = Attested(
     table=order_action,
     entity="actions",
     key="file_id",
@@ -196,9 +196,9 @@ def _bind_actions(
     if accounts:
         # Files have a lock of their own, so movements of money do not wait; now both are needed.
         join_turn(connection, Turn.JOURNAL)
-        bound = {name: str(getattr(source, name)) for name in OF_A_FILE} | {"accounts": accounts}
+        attested = {name: str(getattr(source, name)) for name in OF_A_FILE} | {"accounts": accounts}
         file = f"{ACTIONS.entity}-{file_id}"
-        append(connection, [Event(ACTIONS.entity, file, ARRIVED, bound)], at=at)
+        append(connection, [Event(ACTIONS.entity, file, ARRIVED, attested)], at=at)
 
 
 def changed_actions(connection: Connection, run: Run) -> Iterator[str]:
@@ -243,12 +243,12 @@ def _changed(rows: Iterable[Mapping[Any, Any]]) -> Iterator[str]:
 
 
 def _problem(first: Mapping[Any, Any], *, now: Mapping[str, Any], account: str) -> str:
-    bound = data_of(first["data"])
-    arrived = bound.get("accounts", {}).get(account)
+    attested = data_of(first["data"])
+    arrived = attested.get("accounts", {}).get(account)
     if arrived is None:
         return "the history has no event of them"
-    if any(first[f"file_{name}"] != bound[name] for name in OF_A_FILE):
-        return f"the file was {bound['name']} ({bound['kind']}, {bound['sha256'][:12]}…)"
+    if any(first[f"file_{name}"] != attested[name] for name in OF_A_FILE):
+        return f"the file was {attested['name']} ({attested['kind']}, {attested['sha256'][:12]}…)"
     if now["rows"] != arrived["rows"]:
         return f"{arrived['rows']} arrived, {now['rows']} wait"
     return "" if now == arrived else "they do not say what arrived"
@@ -342,13 +342,13 @@ def save_file(
     add_rows(connection, order_action, [{**action, "file_id": file_id} for action in actions])
     waiting = _waiting_for(connection, file_id=file_id)
     delivered = set[int]()
-    for part, asked in parts():
+    for orders, requested in parts():
         rows = [
             {**{name: row[name] for name in _ACTION_COLUMNS}, "file_id": file_id}
-            for row in rows_of(asked)
+            for row in rows_of(requested)
         ]
         add_rows(connection, order_action, rows)
-        delivered |= _brought(waiting, orders=part)
+        delivered |= _brought(waiting, orders=orders)
     end = {"ended": DELIVERED, "file_id": file_id, "ended_at": at}
     ends = [{"reject_id": each, **end} for each in sorted(delivered)]
     add_rows(connection, reject_end, ends)
@@ -383,9 +383,9 @@ def versions_until(
 
     `whole_file` is the reject column that marks a file that could not be read.
     """
-    refused = select(reject.c.file_id).where(reject.c.column == whole_file)
+    rejected = select(reject.c.file_id).where(reject.c.column == whole_file)
     rows = connection.execute(
-        select(order_file, order_file.c.file_id.in_(refused).label("is_refused"))
+        select(order_file, order_file.c.file_id.in_(rejected).label("is_refused"))
         .where(
             *in_account(order_file, run),
             order_file.c.kind == SourceKind.ORDERS,
@@ -422,9 +422,9 @@ def newest_versions(connection: Connection, owner: Owner, *, whole_file: str) ->
     `whole_file` is the reject column that marks a file that could not be read.
     """
     of_file = reject.c.file_id == order_file.c.file_id, reject.c.column == whole_file
-    refused = select(reject.c.reason).where(*of_file).limit(1).scalar_subquery()
+    rejected = select(reject.c.reason).where(*of_file).limit(1).scalar_subquery()
     newest = order_file.c.file_id.in_(newest_files(owner))
-    query = select(order_file, refused.label("refused")).where(newest).order_by(order_file.c.name)
+    query = select(order_file, rejected.label("refused")).where(newest).order_by(order_file.c.name)
     names = ("file_id", "run_id", "business_date", "version", "read_at")
     return [
         KnownFile(

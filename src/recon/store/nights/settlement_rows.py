@@ -54,11 +54,11 @@ PLAIN = pa.schema(
     ]
 )
 """SETTLEMENT_COLUMNS as plain strings and integers."""
-Wanted = Mapping[str, Collection[str] | pa.Array | pa.ChunkedArray]
+Values = Mapping[str, Collection[str] | pa.Array | pa.ChunkedArray]
 """Order numbers, transactions or references of our own; blank ones are ignored."""
 NO_ROWS = pa.schema([("file_id", pa.int64()), ("row", pa.int64())]).empty_table()
 """Number of the file, and of the row in it."""
-_WORDS = ("merchant_id", "account_id", "entry_type", "currency", "source")
+_ENCODED = ("merchant_id", "account_id", "entry_type", "currency", "source")
 """Columns with few distinct texts, which are dictionary-encoded."""
 _VOLUMES = "$since, $priced, $tonight, $covered_to"
 _AS_REPORTED = "ORDER BY file_id, row"
@@ -181,8 +181,8 @@ class Settlements:
 
     def names(self, *, since: str) -> tuple[pa.ChunkedArray, set[str]]:
         """Return orders in lines settled since a day, and transactions of lines without one."""
-        wanted = [each for each, (_, to) in self._days.items() if to >= since]
-        files = facts_rows.of_files(self.connection, wanted)
+        recent = [each for each, (_, to) in self._days.items() if to >= since]
+        files = facts_rows.of_files(self.connection, recent)
         if not files:
             return pa.chunked_array([], pa.string()), set()
         with self._asking(files) as sql:
@@ -329,7 +329,7 @@ class NightLines:
                 f") SELECT {', '.join(columns)} WHERE ({has_text})"
                 " AND (len($types) = 0 OR list_contains($types, entry_type))",
                 {"since": self.since, "types": [*entry_types]},
-                words=_WORDS,
+                encoded=_ENCODED,
             )
 
     def frame(self) -> pd.DataFrame:
@@ -386,10 +386,10 @@ def batches_of(
         return [(file_id, batch_id) for file_id, batch_id in sql.rows("FROM batches()")]
 
 
-def _texts(wanted: Wanted) -> pa.Table:
+def _texts(values: Values) -> pa.Table:
     """Return a table of key and text for the lines to search, without blanks."""
     tables = []
-    for key, given in wanted.items():
+    for key, given in values.items():
         is_array = isinstance(given, pa.Array | pa.ChunkedArray)
         texts = pc.cast(given if is_array else pa.array(sorted({*given}), pa.string()), pa.string())
         texts = texts.filter(pc.not_equal(texts, ""))
@@ -403,9 +403,9 @@ def _plain(table: pa.Table) -> pa.Table:
 
 def _older(sql: SqlSession, *, since: str, payments: NamedPayments) -> pa.Table:
     """Return lines settled before a day: sums, then those of the payments in `payments`."""
-    wanted = {"order_no": payments.order_nos, "transaction_id": payments.transactions}
+    values = {"order_no": payments.order_nos, "transaction_id": payments.transactions}
     named = pa.schema([*PLAIN, *NO_ROWS.schema]).empty_table()
-    texts = _texts(wanted)
+    texts = _texts(values)
     if texts.num_rows:
         _fill(sql, "searched", rows=texts)
         # Older payouts are not needed: their ledger entries are outside the window too.

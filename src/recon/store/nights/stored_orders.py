@@ -45,7 +45,7 @@ _ROW = pa.schema(
 )
 """A row of an order file, the number of the file, and the row's classification by the SQL."""
 _OWNER = ("merchant_id", "account_id")
-_WORDS = tuple(each.name for each in _ROW if pa.types.is_dictionary(each.type))
+_ENCODED = tuple(each.name for each in _ROW if pa.types.is_dictionary(each.type))
 _ALWAYS = (*_OWNER, "order_no", "ordered_at", "file_id", *_BECAME)
 """Columns that every query needs."""
 
@@ -183,13 +183,13 @@ class StoredOrders:
             behind: Only rows of files with a larger number.
             columns: Some of _ROW; empty for all.
         """
-        places = [(self.run.merchant_id, name) for name in accounts or [self.run.account_id]]
-        files = self._files(places, spans=[*spans, *orders_of], behind=behind)
-        rows = self._rows(places, of=files, numbers=numbers, columns=columns)
+        owners = [(self.run.merchant_id, name) for name in accounts or [self.run.account_id]]
+        files = self._files(owners, spans=[*spans, *orders_of], behind=behind)
+        rows = self._rows(owners, of=files, numbers=numbers, columns=columns)
         is_current = pc.and_(rows["is_current"], pc.greater(rows["file_id"], behind))
         is_current = pc.and_(is_current, _ordered(rows, spans or EVER))
-        for name, words in zip(_OWNER, zip(*places, strict=True), strict=True):
-            named = pc.is_in(rows[name].cast(pa.string()), value_set=pa.array([*words]))
+        for name, names in zip(_OWNER, zip(*owners, strict=True), strict=True):
+            named = pc.is_in(rows[name].cast(pa.string()), value_set=pa.array([*names]))
             is_current = pc.and_(is_current, named)
         if not spans and not orders_of:
             named = pc.is_in(rows["order_no"], value_set=_texts(numbers))
@@ -281,7 +281,7 @@ def rows_of_files(
             insert = "INSERT INTO asked SELECT DISTINCT order_no FROM read_parquet($paths)"
             sql.execute(insert, {"paths": among})
         sql.execute(_RULE.read_text(encoding="utf-8"))
-        rows = sql.table(f"FROM order_rows SELECT {', '.join(names)}", words=_WORDS)
+        rows = sql.table(f"FROM order_rows SELECT {', '.join(names)}", encoded=_ENCODED)
     return rows.cast(pa.schema([_ROW.field(name) for name in names]))
 
 

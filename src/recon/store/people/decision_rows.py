@@ -65,9 +65,9 @@ def states_of(
     must_be_proven = desk.public is not None and desk.must_be_proven
     return {
         subject: state_of_decision(
-            [*words, *rejections], kind, subject=subject, must_be_proven=must_be_proven
+            [*stated, *rejections], kind, subject=subject, must_be_proven=must_be_proven
         )
-        for subject, words in by_subject.items()
+        for subject, stated in by_subject.items()
     }
 
 
@@ -86,8 +86,8 @@ def not_agreed(
     if desk.public is None:
         return NO_KEY
     found = state_of(connection, kind, subject=subject, desk=desk)
-    wanted = (says or {}).items()
-    if found.problem or any(wanted <= second.says.items() for _, second in found.pairs):
+    terms = (says or {}).items()
+    if found.problem or any(terms <= second.says.items() for _, second in found.pairs):
         return found.problem
     return NOBODY
 
@@ -123,7 +123,7 @@ def _opened(
         if is_name and not (is_other or desk.public):
             continue
         with suppress(EndorsementError):
-            found.append(endorsed(row, desk=NO_KEYS if is_other else desk, here=here))
+            found.append(endorsement_of(row, desk=NO_KEYS if is_other else desk, here=here))
     return found
 
 
@@ -149,7 +149,7 @@ def digest_of(signature: str) -> str:
     return hashlib.sha256(signature.encode()).hexdigest()
 
 
-def endorsed(row: Row[Any], *, desk: HeldKeys, here: str) -> Endorsement:
+def endorsement_of(row: Row[Any], *, desk: HeldKeys, here: str) -> Endorsement:
     """The endorsement in a row; without a public key its signature is not verified.
 
     Raises:

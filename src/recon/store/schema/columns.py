@@ -68,11 +68,11 @@ def among(
     connection: Connection, column: ColumnElement[Any], values: Iterable[str] | Iterable[int]
 ) -> ColumnElement[bool]:
     """Return the condition that a column has one of any number of values, as one parameter."""
-    wanted = [*values]
+    distinct = [*values]
     if connection.dialect.name == "sqlite":
-        each = func.json_each(json.dumps(wanted)).table_valued("value")
+        each = func.json_each(json.dumps(distinct)).table_valued("value")
         return column.in_(select(each.c.value))
-    return column == any_(bindparam(None, wanted, type_=ARRAY(column.type)))
+    return column == any_(bindparam(None, distinct, type_=ARRAY(column.type)))
 
 
 ID_CHARACTERS = 64
@@ -224,7 +224,7 @@ def reason_that_fits(sentence: str) -> str:
     """
     if len(sentence) <= REASON_CHARACTERS:
         return sentence
-    words = textwrap.shorten(sentence, REASON_CHARACTERS, placeholder=LEFT_OUT)
-    if words.count("`") % 2:
-        words = words[: words.rindex("`")].rstrip() + LEFT_OUT
-    return words
+    shortened = textwrap.shorten(sentence, REASON_CHARACTERS, placeholder=LEFT_OUT)
+    if shortened.count("`") % 2:
+        shortened = shortened[: shortened.rindex("`")].rstrip() + LEFT_OUT
+    return shortened

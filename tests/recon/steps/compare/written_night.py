@@ -39,7 +39,7 @@ def written(
             absent=absent_of(sources),
             **empty,
         )
-        steps.append(write_step(storage, night="nights/R", about=about, parts=rows_of(tables)))
+        steps.append(write_step(storage, night="nights/R", about=about, files=rows_of(tables)))
     places = tuple((sealed.folder, sealed.sha256) for sealed in steps)
     archive = ArchiveSettings(path=str(folder))
     return NightJob("R", AS_OF, json.dumps(rules.document), archive, places)

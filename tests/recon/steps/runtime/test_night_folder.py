@@ -52,7 +52,7 @@ def test_a_manifest_is_bound_once_however_often_its_step_is_done(merchant):
         for _ in range(2):
             parts = [*rows_of([("universe", SCHEMAS["universe"].columns.empty_table())])]
             sealed = write(
-                run, INPUTS, parts=parts, terms=Terms("", "5"), after={}, environment=environment
+                run, INPUTS, files=parts, terms=Terms("", "5"), after={}, environment=environment
             )
             with environment.store.writing() as connection:
                 record_sealed(connection, run, sealed=[sealed], environment=environment)
