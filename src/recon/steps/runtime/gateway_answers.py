@@ -183,7 +183,7 @@ def reply_rows(
     account_id: str = "",
 ) -> ReplyRows:
     """The rows of some answers; best made as soon as the answers arrive, to save memory."""
-    constants = {
+    constants: dict[str, Any] = {
         "phase": phase,
         "merchant_id": run.merchant_id,
         "account_id": account_id or run.account_id,
