@@ -142,6 +142,30 @@ class Merchant:
         assert kept is not None
         return kept
 
+    def newest(self) -> Run:
+        """The run that finished last."""
+        with self.environment() as environment, environment.store.reading() as connection:
+            return runs.finished(connection)[-1]
+
+    @contextmanager
+    def begun(self, run_id: str = "run-1", **variables: str) -> Iterator[tuple[Run, Environment]]:
+        """A run of the business date that has only begun, and its open environment."""
+        with self.environment(**variables) as environment:
+            now = self.clock()
+            with environment.store.writing() as connection:
+                runs.start(connection, self.request, run_id=run_id, as_of=now, now=now)
+                run = runs.get(connection, run_id)
+            yield run, environment
+
+    def said(self, step: str) -> str:
+        """What a step of the last night said."""
+        return next(told.sentence for told in self.told if told.step == step)
+
+    def rows(self, query: str) -> list[tuple[Any, ...]]:
+        """What the database says."""
+        with self.environment() as environment, environment.store.reading() as connection:
+            return [tuple(row) for row in connection.execute(text(query))]
+
     def as_owner(self, *statements: str | Executable) -> None:
         """Change the database as whoever owns it could: a night's own login may not."""
         url = make_url(self.variables["RECON_DATABASE_URL"])
@@ -233,9 +257,7 @@ class Merchant:
 
     def instruction_states(self) -> dict[str, int]:
         """How many instructions are in which state."""
-        with self.environment() as environment, environment.store.reading() as connection:
-            query = text("SELECT state, count(*) FROM instruction GROUP BY state")
-            return dict(connection.execute(query).tuples().all())
+        return dict(self.rows("SELECT state, count(*) FROM instruction GROUP BY state"))
 
     @contextmanager
     def unregistered(self) -> Iterator[None]:

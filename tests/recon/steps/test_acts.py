@@ -33,13 +33,10 @@ from recon.steps.money.approve import waiting
 from recon.steps.runtime.environment import system_clock
 from recon.steps.runtime.identity import identify
 from reports.workbook_io import drawings
+from tests.recon.steps.people import declared
 
 SECRETS = {"jo": pyotp.random_base32(), "kim": pyotp.random_base32()}
-PEOPLE = "".join(
-    f'[approvers.{short}]\nname = "{name}"\nlimit = {{ EUR = 1000000 }}\n'
-    f'code_secret_env = "CODE_{short.upper()}"\n'
-    for short, name in (("jo", "Jo Ahn"), ("kim", "Kim Bell"))
-)
+PEOPLE = declared(jo="Jo Ahn", kim="Kim Bell", limit="EUR = 1000000", codes=True)
 
 
 CARD = "card 4111 1111 1111 1111"

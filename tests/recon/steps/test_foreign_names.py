@@ -112,8 +112,7 @@ def test_an_id_with_a_card_number_refuses_its_row_and_rests_nowhere(merchant):
             cells = dict(zip(names, row.split(","), strict=False))
             writer.writerow(cells | (action if column == "request_id" else {}) | {column: text})
     merchant.night()
-    with closing(sqlite3.connect(merchant.sqlite_path)) as connection:
-        rejects = connection.execute('SELECT source, line, "column", reason FROM reject').fetchall()
+    rejects = merchant.rows('SELECT source, line, "column", reason FROM reject')
     why = "looks like a card number, which does not belong here"
     assert sorted(rejects) == [
         ("orders-1.csv", line, column, why) for line, column in enumerate(columns, start=2)

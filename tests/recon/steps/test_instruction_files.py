@@ -1,7 +1,5 @@
 import csv
 import logging
-import sqlite3
-from contextlib import closing
 
 import pyotp
 import pytest
@@ -23,6 +21,7 @@ from reports.reading.workbook_check import sheet_totals
 from reports.workbook import write_workbook
 from tests.recon.resting import resting
 from tests.recon.steps.conftest import SECRETS
+from tests.recon.steps.people import declared
 
 IBAN = "DE89370400440532013000"
 CANARIES = (
@@ -87,20 +86,7 @@ def _paid(merchant):
     return next(p for p in merchant.payments("captured") if p.currency == "EUR")
 
 
-def _rows(merchant, query):
-    path = merchant.sqlite_path
-    with closing(sqlite3.connect(path)) as connection:
-        return connection.execute(query).fetchall()
-
-
-PEOPLE = """
-[approvers.ann]
-name = "Ann Berg"
-limit = { EUR = 100000 }
-[approvers.jo]
-name = "Jo Hill"
-limit = { EUR = 100000 }
-"""
+PEOPLE = declared(ann="Ann Berg", jo="Jo Hill", limit="EUR = 100000")
 
 
 def _approve_by_two(merchant):
@@ -115,7 +101,7 @@ def _approve_by_two(merchant):
 
 def _approve(merchant, *, by):
     """Past people: a state and a name, as whoever has the database could write them."""
-    (instruction_id,) = _rows(merchant, "SELECT instruction_id FROM instruction")[0]
+    (instruction_id,) = merchant.rows("SELECT instruction_id FROM instruction")[0]
     with merchant.environment() as environment, environment.store.writing() as connection:
         found = instruction_rows.of_id(connection, instruction_id)
         values = {"hold": "", "approved_by": by}
@@ -130,19 +116,19 @@ def test_a_payout_approved_by_a_rule_is_refused(sealing_merchant):
     _approve(sealing_merchant, by=RULE_APPROVER)
     sealing_merchant.move_money()
 
-    assert _rows(sealing_merchant, "SELECT count(*) FROM batch") == [(0,)]
+    assert sealing_merchant.rows("SELECT count(*) FROM batch") == [(0,)]
 
 
 def test_a_payout_without_a_seal_key_leaves_its_file_in_the_inbox(merchant):
     """No payee is stored without the key; with it the same file is read the next night."""
     drop_instructions(merchant, PAYOUT)
     merchant.move_money()
-    told = next(step for step in merchant.told if step.step == "ingest").sentence
+    told = merchant.said("ingest")
     assert "RECON_SEAL_KEY is not set" in told
     merchant.variables["RECON_SEAL_KEY"] = Fernet.generate_key().decode()
     merchant.move_money()
 
-    assert _rows(merchant, "SELECT state FROM instruction") == [("planned",)]
+    assert merchant.rows("SELECT state FROM instruction") == [("planned",)]
 
 
 def test_nothing_of_a_payee_rests_in_clear_after_a_whole_night(sealing_merchant, caplog):
@@ -158,7 +144,7 @@ def test_nothing_of_a_payee_rests_in_clear_after_a_whole_night(sealing_merchant,
     merchant.night(workbooks=books)
     told += [step.sentence for step in merchant.told]
     (merchant.inbox / "instructions-1.csv").unlink()
-    sent = _rows(merchant, "SELECT kind, rows, length(body_sha256) FROM batch")
+    sent = merchant.rows("SELECT kind, rows, length(body_sha256) FROM batch")
 
     assert sent == [("payout", 1, 64)]
     key = merchant.variables["RECON_SEAL_KEY"]
@@ -184,8 +170,8 @@ def test_a_payout_that_could_never_go_is_approved_by_nobody(paying_merchant):
     drop_instructions(merchant, PAYOUT | sources)
     merchant.move_money()
 
-    assert _rows(merchant, "SELECT count(*) FROM instruction") == [(0,)]
-    assert _rows(merchant, 'SELECT line, "column" FROM reject') == [(2, "source_amount")]
+    assert merchant.rows("SELECT count(*) FROM instruction") == [(0,)]
+    assert merchant.rows('SELECT line, "column" FROM reject') == [(2, "source_amount")]
 
 
 def test_a_kept_reply_of_a_payout_is_judged_after_a_crash(paying_merchant, monkeypatch):
@@ -198,9 +184,9 @@ def test_a_kept_reply_of_a_payout_is_judged_after_a_crash(paying_merchant, monke
         patch.setattr(StoredJournal, "record", _crash)
         with pytest.raises(Killed):
             merchant.move_money()
-    ((reply,),) = _rows(merchant, "SELECT reply FROM batch")
+    ((reply,),) = merchant.rows("SELECT reply FROM batch")
     merchant.move_money()
-    ((state, gateway_id),) = _rows(merchant, "SELECT state, transaction_id FROM instruction")
+    ((state, gateway_id),) = merchant.rows("SELECT state, transaction_id FROM instruction")
 
     assert [one for one in CANARIES if one.encode() in reply] == []
     assert [row["transaction_id"] for row in merchant.effects()] == [gateway_id]

@@ -11,15 +11,9 @@ from recon.steps.approvals import people
 from recon.steps.money.approve import approve, waiting
 from recon.steps.runtime.identity import identify
 from tests.recon.steps.conftest import Payment
+from tests.recon.steps.people import declared
 
-PEOPLE = """
-[approvers.bob]
-name = "Bob Lee"
-limit = { EUR = 1000 }
-[approvers.cleo]
-name = "Cleo Ott"
-limit = { EUR = 1000 }
-"""
+PEOPLE = declared(bob="Bob Lee", cleo="Cleo Ott", limit="EUR = 1000")
 
 
 def _paid(merchant):

@@ -147,6 +147,5 @@ def test_lines_that_the_history_did_not_bind_end_no_doubt(merchant):
 
 def instructions(merchant):
     """Order number -> id, state and last message of each instruction."""
-    with merchant.environment() as environment, environment.store.reading() as connection:
-        query = text("SELECT order_no, instruction_id, state, message FROM instruction")
-        return {row[0]: (row[1], row[2], row[3]) for row in connection.execute(query)}
+    query = "SELECT order_no, instruction_id, state, message FROM instruction"
+    return {order_no: tuple(rest) for order_no, *rest in merchant.rows(query)}

@@ -7,7 +7,6 @@ from recon.steps.admin.answered_workbook import AnswerToEnter, answered_workbook
 from recon.steps.admin.sql_questions import answer
 from recon.steps.approvals.returned_answers import import_resolutions
 from recon.steps.runtime.identity import identify
-from recon.store.nights import runs
 from recon.store.people import resolution_rows
 from reports.workbook_io import form, returned_answers, workbooks
 from tests.recon.steps.approvals.test_returned_answers import wrong_amounts
@@ -22,9 +21,8 @@ def answered(begun):
 
 
 def filled(merchant, wanted):
+    run_id = merchant.newest().run_id
     with merchant.environment() as environment:
-        with environment.store.reading() as connection:
-            run_id = runs.finished(connection)[-1].run_id
         path = merchant.folder / "answers.xlsx"
         return answered_workbook(
             run_id, wanted, path=path, environment=environment, workbooks=workbooks()

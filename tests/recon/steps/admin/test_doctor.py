@@ -25,6 +25,7 @@ from recon.steps.runtime.identity import identify
 from recon.store.database.engine import open_store
 from tests.recon.signer.conftest import Desk, signing, signing_here
 from tests.recon.steps.conftest import ACCOUNT, MERCHANT, archive_of
+from tests.recon.steps.people import declared
 
 LINES = {
     *("configuration", "database", "sending", "codes", "notifications", "replies", "limits"),
@@ -346,11 +347,8 @@ def instruct(merchant, name="orders.csv", first=0):
 
 
 def holds(merchant):
-    with merchant.environment() as environment, environment.store.reading() as connection:
-        from sqlalchemy import text
-
-        query = text("SELECT hold FROM instruction WHERE hold <> '' ORDER BY instruction_id")
-        return list(connection.execute(query).scalars())
+    query = "SELECT hold FROM instruction WHERE hold <> '' ORDER BY instruction_id"
+    return [hold for (hold,) in merchant.rows(query)]
 
 
 def test_a_night_without_a_key_sends_what_its_signer_signs(merchant, folder):
@@ -411,15 +409,9 @@ def test_a_signer_that_dies_between_question_and_money_stops_the_sending(
         assert merchant.instruction_states() == {"approved": 3}
 
 
-PEOPLE = """
-[approvers.jo]
-name = "Jo Ahn"
-role = "reviewer"
-limit = { EUR = 1000 }
-[approvers.kim]
-name = "Kim Bell"
-limit = { EUR = 1000 }
-"""
+PEOPLE = declared(jo="Jo Ahn", role="reviewer", limit="EUR = 1000") + declared(
+    kim="Kim Bell", limit="EUR = 1000"
+)
 
 
 def test_a_night_sends_the_refund_that_two_people_endorsed(merchant, folder):

@@ -2,11 +2,10 @@ import http.client
 import json
 import re
 import socket
-import sqlite3
 import ssl
 import threading
 import tomllib
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from email.utils import format_datetime
@@ -54,8 +53,7 @@ def test_a_right_gateway_passes_every_line(merchant):
     assert "is refused with code I0013" in checks["refusals"].sentence
     assert checks["further fields"].sentence.endswith("is ignored")
     assert merchant.effects() == []
-    with closing(sqlite3.connect(merchant.sqlite_path)) as connection:
-        assert connection.execute("SELECT count(*) FROM answer_part").fetchone() == (0,)
+    assert merchant.rows("SELECT count(*) FROM answer_part") == [(0,)]
 
 
 def test_another_signature_rule_is_found_and_written_out(merchant):

@@ -15,11 +15,11 @@ from recon.steps.approvals.returned_answers import import_resolutions, listed, s
 from recon.steps.approvals.verdicts import agree_write_off, decisions_taken_back
 from recon.steps.night.report import rebuild, rebuild_answered
 from recon.steps.runtime.identity import identify
-from recon.store.nights import runs
 from recon.store.people import resolution_rows
 from reports.reading.workbook_check import run_of
 from reports.workbook_io import form, reading, workbooks
 from tests.recon.steps.conftest import archive_of
+from tests.recon.steps.people import declared
 from tests.recon.steps.signing import sign_seen
 
 HEADER_ROW = 4
@@ -66,21 +66,11 @@ class Returned:
 
 
 CARD = "4929-7801-6452-3877"
-PEOPLE = """
-[approvers.jo]
-name = "Jo Hill"
-limit = { EUR = 1000, USD = 1000, GBP = 1000 }
-[approvers.kim]
-name = "Kim Day"
-limit = { EUR = 1000, USD = 1000, GBP = 1000 }
-[approvers.lee]
-name = "Lee Fox"
-role = "reviewer"
-limit = { EUR = 1000, USD = 1000, GBP = 1000 }
-[approvers.max]
-name = "Max Ott"
-limit = { EUR = 1, USD = 1, GBP = 1 }
-"""
+PEOPLE = (
+    declared(jo="Jo Hill", kim="Kim Day", limit="EUR = 1000, USD = 1000, GBP = 1000")
+    + declared(lee="Lee Fox", role="reviewer", limit="EUR = 1000, USD = 1000, GBP = 1000")
+    + declared(max="Max Ott", limit="EUR = 1, USD = 1, GBP = 1")
+)
 
 
 def wrong_amounts(merchant):
@@ -112,9 +102,8 @@ def newest_workbook(merchant):
 
 def rebuilt(merchant):
     """The night's workbook, written again with the answers."""
+    run_id = merchant.newest().run_id
     with merchant.environment() as environment:
-        with environment.store.reading() as connection:
-            run_id = runs.finished(connection)[-1].run_id
         rebuild(run_id, environment=environment, workbooks=workbooks())
 
 

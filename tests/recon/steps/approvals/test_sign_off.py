@@ -20,21 +20,14 @@ from recon.store.database.history import Event, append, links_of
 from recon.store.nights import runs
 from recon.store.schema import endorsement
 from reports.workbook_io import workbooks
+from tests.recon.steps.people import declared
 from tests.recon.steps.signing import desk_with_keys, sign_seen
 from tests.recon.store import decided
 
 pytestmark = pytest.mark.xdist_group("signatures")
 """They share what takes longer to make than to look at."""
 
-PEOPLE = """
-[approvers.anna]
-name = "Anna Berg"
-[approvers.ben]
-name = "Ben Roy"
-[approvers.dan]
-name = "Dan Orr"
-role = "reviewer"
-"""
+PEOPLE = declared(anna="Anna Berg", ben="Ben Roy") + declared(dan="Dan Orr", role="reviewer")
 DAY = date(2026, 11, 20)
 
 
@@ -50,12 +43,6 @@ def prove(merchant):
 def proven(begun):
     """A merchant with one night whose breaks are all small."""
     return begun(prove)
-
-
-def newest(merchant):
-    """The newest finished run."""
-    with merchant.environment() as environment, environment.store.reading() as connection:
-        return runs.finished(connection)[-1].run_id
 
 
 def seen_by(merchant, run_id):
@@ -79,7 +66,7 @@ def listed(merchant, *, days=1):
 
 def test_a_reviewer_then_an_approver_sign_the_workbook(proven):
     """Two different people, in this order; a workbook written later takes no name over."""
-    run_id = newest(proven)
+    run_id = proven.newest().run_id
     signed(proven, run_id, role="reviewer", name="dan")
     night = signed(proven, run_id, role="approver", name="anna")
     with proven.environment() as environment, environment.store.reading() as connection:
@@ -102,7 +89,7 @@ def test_a_reviewer_then_an_approver_sign_the_workbook(proven):
 def test_a_role_that_there_is_not_is_told(proven):
     """The desk's own form refuses it before; no command comes so far."""
     with pytest.raises(UsageError, match="a role is one of"):
-        signed(proven, newest(proven), role="preparer", name="anna")
+        signed(proven, proven.newest().run_id, role="preparer", name="anna")
 
 
 def test_a_changed_workbook_cannot_be_signed(proven):
@@ -111,7 +98,7 @@ def test_a_changed_workbook_cannot_be_signed(proven):
     path.write_bytes(path.read_bytes() + b" ")
 
     with pytest.raises(UsageError, match="is not the file that run"):
-        signed(proven, newest(proven), role="reviewer", name="dan")
+        signed(proven, proven.newest().run_id, role="reviewer", name="dan")
 
 
 def test_an_earlier_night_that_ends_after_the_signature_voids_it(proven):
@@ -120,7 +107,10 @@ def test_an_earlier_night_that_ends_after_the_signature_voids_it(proven):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    first, earlier = newest(proven), replace(proven.request, business_date=DAY - timedelta(days=1))
+    first, earlier = (
+        proven.newest().run_id,
+        replace(proven.request, business_date=DAY - timedelta(days=1)),
+    )
     with pytest.raises(OutputError, match="No space left"):
         proven.night(date=f"{earlier.business_date}", workbooks=Workbooks(write=full, totals=full))
     signed(proven, first, role="reviewer", name="dan")
@@ -140,7 +130,7 @@ def test_an_earlier_night_that_ends_after_the_signature_voids_it(proven):
 
 def test_a_workbook_that_was_swapped_since_somebody_looked_is_not_signed(proven):
     """A name stands under the bytes that its person saw, not under those that lie there later."""
-    run_id = newest(proven)
+    run_id = proven.newest().run_id
     before = seen_by(proven, run_id)
     with proven.environment() as environment:
         stop_sending(by="Anna", reason="a note for page one", environment=environment)
@@ -156,7 +146,7 @@ def test_a_workbook_that_was_swapped_since_somebody_looked_is_not_signed(proven)
 
 def test_a_workbook_that_the_history_does_not_know_is_not_signed(proven):
     """Who may write the run's row and its file could show people anything."""
-    run_id = newest(proven)
+    run_id = proven.newest().run_id
     with proven.environment() as environment:
         with environment.store.reading() as connection:
             path = Path(runs.get(connection, run_id).workbook)
@@ -171,12 +161,12 @@ def test_a_workbook_that_the_history_does_not_know_is_not_signed(proven):
 def test_a_name_that_an_old_key_signed_can_be_taken_back(proven, tmp_path):
     """It stands under the night after the desk got a new key; else nobody could sign again."""
     proven.variables |= desk_with_keys(tmp_path / "old")
-    signed(proven, newest(proven), role="reviewer", name="dan")
+    signed(proven, proven.newest().run_id, role="reviewer", name="dan")
     proven.variables |= desk_with_keys(tmp_path / "new")
     with proven.environment() as environment:
         person = identify("dan", code=None, environment=environment)
-        decisions_taken_back(newest(proven), person=person)
-    again = signed(proven, newest(proven), role="reviewer", name="dan")
+        decisions_taken_back(proven.newest().run_id, person=person)
+    again = signed(proven, proven.newest().run_id, role="reviewer", name="dan")
 
     assert [each.role for each in again.signed] == ["reviewer"]
 
@@ -189,7 +179,7 @@ def test_a_name_that_the_desk_did_not_sign_stands_under_no_night(proven, is_note
 
     Numbers begin with 1: one below would be older than all that the desk signed.
     """
-    run_id = newest(proven)
+    run_id = proven.newest().run_id
     with proven.environment() as environment, environment.store.writing() as connection:
         at, digest = environment.clock(), runs.get(connection, run_id).workbook_sha256
         says = {"role": "reviewer", "workbook_sha256": digest}
@@ -216,7 +206,7 @@ def test_a_name_that_the_desk_did_not_sign_stands_under_no_night(proven, is_note
 def test_a_name_of_an_old_key_stands_if_the_history_has_it(proven, tmp_path, *, is_forged):
     """After the desk got a new key, a name that was signed before still stands; a forged one no."""
     proven.variables |= desk_with_keys(tmp_path / "old")
-    signed(proven, newest(proven), role="reviewer", name="dan")
+    signed(proven, proven.newest().run_id, role="reviewer", name="dan")
     if is_forged:
         proven.as_owner(update(endorsement).values(signature="00" * 64))
     proven.variables |= desk_with_keys(tmp_path / "new")

@@ -27,7 +27,7 @@ from tests.recon.steps.approvals.test_returned_answers import (
     take,
     wrong_amounts,
 )
-from tests.recon.steps.approvals.test_sign_off import newest, prove, signed
+from tests.recon.steps.approvals.test_sign_off import prove, signed
 from tests.recon.steps.conftest import Merchant, run_folder
 
 pytestmark = pytest.mark.xdist_group("signatures")
@@ -75,7 +75,7 @@ def evidence(merchant, out):
 
 def test_each_signature_has_its_names_its_answers_and_its_copy(proven, tmp_path):
     """Who signed, what had been answered to its breaks, and the copy that lies in the reports."""
-    run_id = newest(proven)
+    run_id = proven.newest().run_id
     for role, name, ending_of_copy in (
         ("reviewer", "dan", "reviewed"),
         ("approver", "anna", "approved"),
@@ -106,7 +106,7 @@ def test_each_signature_has_its_names_its_answers_and_its_copy(proven, tmp_path)
 @pytest.mark.parametrize("point", ["archived a manifest:1", "signed off:1"])
 def test_a_process_that_is_killed_signs_nothing(proven, point):
     """The command itself, ended by the system between its folder and the end of its transaction."""
-    run_id = newest(proven)
+    run_id = proven.newest().run_id
     command = ["sign-off", run_id, "--role", "reviewer", "--as", "dan"]
 
     def played(**variables):
@@ -126,7 +126,7 @@ def test_a_process_that_is_killed_signs_nothing(proven, point):
 
 def test_an_archive_that_cannot_be_written_takes_no_name(proven):
     """The sentence says that nobody signed and what to do."""
-    run_id = newest(proven)
+    run_id = proven.newest().run_id
     folder = run_folder(proven)
     (folder / "signed-reviewer").write_text("no folder")
     with pytest.raises(ArchiveError, match=r"nobody's name was put .* then sign again"):
@@ -140,7 +140,7 @@ def test_an_archive_that_cannot_be_written_takes_no_name(proven):
 @pytest.mark.parametrize("name", ["answers.jsonl", "signatures.json", "workbook.xlsx"])
 def test_a_folder_that_was_changed_is_named(proven, tmp_path, name):
     """By verification and by the evidence, whichever of its files it is."""
-    run_id = newest(proven)
+    run_id = proven.newest().run_id
     signed(proven, run_id, role="reviewer", name="dan")
     path = run_folder(proven) / "signed-reviewer" / name
     path.write_bytes(path.read_bytes() + b" ")

@@ -12,19 +12,12 @@ from recon.steps.runtime.identity import identify
 from recon.store.money import instruction_rows
 from recon.store.nights import runs
 from tests.recon.steps.conftest import UNREAD
+from tests.recon.steps.people import declared
 
 pytestmark = pytest.mark.xdist_group("verdicts")
 """They share what takes longer to make than to look at."""
 
-PEOPLE = """
-[approvers.anna]
-name = "Anna Berg"
-[approvers.ben]
-name = "Ben Roy"
-[approvers.dan]
-name = "Dan Orr"
-role = "reviewer"
-"""
+PEOPLE = declared(anna="Anna Berg", ben="Ben Roy") + declared(dan="Dan Orr", role="reviewer")
 SEEN = "seen in the portal under T-4711"
 
 

@@ -22,6 +22,7 @@ from tests.recon.steps.compare.written_night import newest
 from tests.recon.steps.conftest import UNREAD
 from tests.recon.steps.files.test_settlement_files import notes
 from tests.recon.steps.in_parts import with_orders
+from tests.recon.steps.people import declared
 from tests.recon.steps.runtime.test_night_folder import edit
 from tests.recon.steps.signing import sign_seen
 
@@ -33,13 +34,7 @@ pytestmark = pytest.mark.xdist_group("changed rules")
 OF_RULES = re.compile(
     r"Rules changed|change of the rules|changed in the rules|recon nights --rules"
 )
-PEOPLE = """
-[approvers.anna]
-name = "Anna Berg"
-[approvers.dan]
-name = "Dan Orr"
-role = "reviewer"
-"""
+PEOPLE = declared(anna="Anna Berg") + declared(dan="Dan Orr", role="reviewer")
 MOVED = (
     r"The change of the rules moved 1 item with [\d,.]+ EUR: 1 AMOUNT_UNDER -> MISSING_IN_LEDGER\."
 )

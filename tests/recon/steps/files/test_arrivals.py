@@ -5,7 +5,7 @@ import socket
 import sqlite3
 from contextlib import closing, nullcontext
 from dataclasses import replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pandas as pd
@@ -18,7 +18,7 @@ from recon.config.settings import AccountSettings
 from recon.files.inbox.fetching import RemoteFile
 from recon.files.reader_process import FileReader, bounds_of
 from recon.matching.frames.sources import LEDGER_COLUMNS, frame_of
-from recon.model.nights import Mode, NightRequest
+from recon.model.nights import Mode
 from recon.model.terms import Verdict
 from recon.proof.night_tables import frame_of_table
 from recon.steps.admin.doctor import LEDGER_ROWS_MAX, checks
@@ -28,7 +28,7 @@ from recon.steps.files.store_ledger import store_ledger
 from recon.steps.runtime.identity import speaker
 from recon.steps.runtime.night_folder import StoredLedger
 from recon.store.nights import facts_rows, order_rows, runs
-from recon.store.schema import order_file, reject
+from recon.store.schema import order_file
 from tests.recon.files.whole_read import read_ledgers, spooled_file
 
 EXPECTED = """
@@ -52,11 +52,7 @@ def with_archive(merchant):
 
 
 def told(merchant, *, pause=None, **sleeping):
-    with merchant.environment() as environment:
-        request = NightRequest("100042", "100042001", date(2026, 11, 20), Mode.LIVE)
-        now = merchant.clock()
-        with environment.store.writing() as connection:
-            runs.start(connection, request, run_id="run-1", as_of=now, now=now)
+    with merchant.begun() as (_, environment):
         used = replace(environment, pause=pause) if pause else environment
         return ingest("run-1", environment=used, **sleeping).sentence
 
@@ -247,8 +243,7 @@ def test_what_was_read_is_kept_unless_it_is_private(merchant):
 
 
 def _rejects(merchant):
-    with merchant.environment() as environment, environment.store.reading() as connection:
-        return list(connection.execute(select(reject.c.source)).scalars())
+    return [source for (source,) in merchant.rows("SELECT source FROM reject")]
 
 
 def _sources_with_rejects(merchant):
@@ -303,10 +298,6 @@ def tries(reader, monkeypatch):
     return names
 
 
-def _ingested(merchant):
-    return next(step.sentence for step in merchant.told if step.step == "ingest")
-
-
 def test_the_night_goes_on_without_a_file_that_broke_its_reader(merchant, tries):
     orders = [merchant.order(one) for one in merchant.payments("captured")[:5]]
     merchant.drop("a-good.csv", *orders[:2])
@@ -316,7 +307,7 @@ def test_the_night_goes_on_without_a_file_that_broke_its_reader(merchant, tries)
 
     assert verdict is Verdict.INCOMPLETE
     assert tries == ["a-good.csv", "m-bomb.csv", "z-good.csv"]
-    told = _ingested(merchant)
+    told = merchant.said("ingest")
     assert "2 new order files with 4 rows accepted" in told
     assert "1 refused as a whole and left in the inbox: m-bomb.csv" in told
     assert "its content is set aside: no night tries it again, under whatever name" in told
@@ -324,8 +315,8 @@ def test_the_night_goes_on_without_a_file_that_broke_its_reader(merchant, tries)
     # A name is not set aside, only what lay under it.
     merchant.drop("m-bomb.csv", orders[4])
     merchant.night(mode=Mode.DRY_RUN)
-    assert "1 new order files with 1 rows accepted" in _ingested(merchant)
-    assert "refused as a whole" not in _ingested(merchant)
+    assert "1 new order files with 1 rows accepted" in merchant.said("ingest")
+    assert "refused as a whole" not in merchant.said("ingest")
 
 
 def test_the_same_content_is_not_tried_again_wherever_it_lies(merchant, tries):
@@ -341,10 +332,10 @@ def test_the_same_content_is_not_tried_again_wherever_it_lies(merchant, tries):
     merchant.night(mode=Mode.DRY_RUN)
 
     assert tries == ["bomb.csv"]
-    told = _ingested(merchant)
+    told = merchant.said("ingest")
     for name in ("bomb.csv", "copy.csv", "day.csv"):
         assert f"{name} was not read: this content is set aside (bomb.csv " in told
-    ledger_source = next(step.sentence for step in merchant.told if step.step == "query")
+    ledger_source = merchant.said("query")
     assert "ledger.csv was not read: this content is set aside (bomb.csv " in ledger_source
 
 
@@ -370,7 +361,7 @@ CARD = "4111111111111111"
 
 
 def kept(merchant, ledger, **settings):
-    with merchant.environment() as environment:
+    with merchant.begun() as (run, environment):
         place = AccountSettings(
             inbox=merchant.inbox,
             reports=merchant.folder,
@@ -384,11 +375,6 @@ def kept(merchant, ledger, **settings):
             settings=environment.settings.model_copy(update={"accounts": accounts}),
             **settings,
         )
-        now = merchant.clock()
-        request = NightRequest("100042", "100042001", date(2026, 11, 20), Mode.LIVE)
-        with environment.store.writing() as connection:
-            runs.start(connection, request, run_id="r1", as_of=now, now=now)
-            run = runs.get(connection, "r1")
         told = store_ledger(run, environment=changed)
         with environment.store.reading() as connection:
             found = StoredLedger(connection, run, changed)

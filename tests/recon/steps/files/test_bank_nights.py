@@ -13,7 +13,6 @@ from recon.model.terms import Verdict
 from recon.steps.admin.doctor import checks
 from recon.steps.admin.housekeeping import housekeeping
 from recon.steps.compare.rebuild import rebuild_night
-from recon.store.nights import runs
 from tests.recon.steps.files.test_settlement_files import (
     booked,
     declare,
@@ -99,11 +98,6 @@ def sale(merchant):
     return payment
 
 
-def newest(merchant):
-    with merchant.environment() as environment, environment.store.reading() as connection:
-        return runs.get(connection, runs.finished(connection)[-1].run_id)
-
-
 def sealed(merchant):
     frames = stored(merchant).bank
     return {name: frame.to_dict("records") for name, frame in frames.items()}
@@ -139,7 +133,7 @@ def test_a_night_can_be_rebuilt_after_later_statements(banking):
     ours = entry(payment.amount, "BATCH-0001", on="2026-11-20")
     tell(banking, 1, ours, day="2026-11-20", opening="0.00", closing=payment.amount)
     banking.night()
-    run = newest(banking)
+    run = banking.newest()
     amount = payment.amount
     tell(banking, 2, day="2026-11-23", opening=amount, closing=amount)
     banking.wait(hours=72)

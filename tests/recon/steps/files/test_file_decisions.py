@@ -44,10 +44,6 @@ def _files(merchant):
         }
 
 
-def _ingested(merchant):
-    return next(step.sentence for step in merchant.told if step.step == "ingest")
-
-
 def _stray(merchant):
     merchant.drop("orders.csv", *(merchant.order(p) for p in merchant.payments("captured")[:2]))
     stray = merchant.inbox / "notes.csv"
@@ -72,13 +68,13 @@ def test_a_file_is_read_again_after_its_layout_was_corrected(merchant):
     refused = _files(merchant)["orders.csv"].source.rows_rejected
     merchant.configure("merchants.toml", LAYOUT)
     merchant.night()
-    known = _ingested(merchant)
+    known = merchant.said("ingest")
     _echo(merchant, "read_again", "orders.csv")
     verdict = merchant.night()
 
     assert refused == 1
     assert "1 files were known already" in known
-    assert "1 new order files with 2 rows accepted and 0 rejected" in _ingested(merchant)
+    assert "1 new order files with 2 rows accepted and 0 rejected" in merchant.said("ingest")
     assert verdict is not Verdict.INCOMPLETE
     assert [row["operation"] for row in merchant.effects()] == ["capture"]
     assert merchant.instruction_states() == {"confirmed": 1}
@@ -91,7 +87,7 @@ def test_a_stray_file_that_was_let_go_leaves_its_night_whole(begun):
     verdict = merchant.night()
 
     assert verdict is not Verdict.INCOMPLETE
-    assert "notes.csv was not read: somebody dismissed it" in _ingested(merchant)
+    assert "notes.csv was not read: somebody dismissed it" in merchant.said("ingest")
     word = _files(merchant)["notes.csv"].decision
     assert (word.data["by"], word.data["reason"]) == ("Ann", "a colleague's note")
     with merchant.environment() as environment, environment.store.reading() as connection:
@@ -182,7 +178,7 @@ def test_a_word_that_the_desk_did_not_sign_is_none(begun, event):
     _forge(merchant, known[name], said=event, reason="for me")
     verdict = merchant.night()
     assert verdict is Verdict.INCOMPLETE
-    assert "1 files were known already" in _ingested(merchant)
+    assert "1 files were known already" in merchant.said("ingest")
     with merchant.environment() as environment:
         problems = verify(environment, reading=UNREAD).problems
     assert [one for one in problems if f"file {name} counts as {event} by Ann" in one]
@@ -197,7 +193,7 @@ def test_a_word_counts_once_and_for_its_version_alone(merchant):
     newer = _files(merchant)["orders.csv"]
     assert newer.version == 2
     merchant.night()
-    assert "1 files were known already" in _ingested(merchant)
+    assert "1 files were known already" in merchant.said("ingest")
     _forge(merchant, newer, said=AGAIN, reason="the layout was wrong")
     merchant.night()
-    assert "1 files were known already" in _ingested(merchant)
+    assert "1 files were known already" in merchant.said("ingest")

@@ -20,10 +20,6 @@ def _at(merchant, moment):
     merchant.wait(hours=int((now - merchant.now).total_seconds() // 3600) + 1)
 
 
-def _ingested(merchant):
-    return next(step.sentence for step in merchant.told if step.step == "ingest")
-
-
 def test_a_dry_run_binds_no_file(merchant):
     """Whatever date it names, the live night reads the file for itself, and sends once."""
     capture = merchant.payments("authorised")[0]
@@ -34,7 +30,7 @@ def test_a_dry_run_binds_no_file(merchant):
     verdict = merchant.night(date=MONDAY)
     _at(merchant, "2026-11-25T02:00:00+00:00")
     merchant.night(date=TUESDAY)
-    known = _ingested(merchant)
+    known = merchant.said("ingest")
 
     assert verdict is Verdict.RECONCILED
     assert [row["operation"] for row in merchant.effects()] == ["capture"]
@@ -48,7 +44,7 @@ def test_two_missed_nights_take_a_file_each(merchant):
     _file(merchant, MONDAY, number=1)
     _at(merchant, "2026-11-24T02:00:00+00:00")
     first = merchant.night(date=FRIDAY)
-    told = _ingested(merchant)
+    told = merchant.said("ingest")
     second = merchant.night(date=MONDAY)
 
     assert Verdict.INCOMPLETE not in {first, second}
@@ -57,7 +53,7 @@ def test_two_missed_nights_take_a_file_each(merchant):
         "orders-2026-11-23.csv was left: its newest rows are of 2026-11-23 18:00 UTC: "
         "the night of 2026-11-23 takes it." in told
     )
-    assert "1 new order files with 1 rows accepted" in _ingested(merchant)
+    assert "1 new order files with 1 rows accepted" in merchant.said("ingest")
 
 
 def test_a_second_start_of_a_night_leaves_the_next_ones_file(merchant):
@@ -70,7 +66,7 @@ def test_a_second_start_of_a_night_leaves_the_next_ones_file(merchant):
     _at(merchant, "2026-11-24T02:00:00+00:00")
 
     assert merchant.night(date=MONDAY) is not Verdict.INCOMPLETE
-    assert "1 new order files" in _ingested(merchant)
+    assert "1 new order files" in merchant.said("ingest")
 
 
 def test_a_name_of_which_no_row_was_taken_is_not_the_nights_own(merchant):
@@ -82,7 +78,7 @@ def test_a_name_of_which_no_row_was_taken_is_not_the_nights_own(merchant):
     _file(merchant, MONDAY, number=1)
     merchant.night(date=FRIDAY)
 
-    assert f"orders-{MONDAY}.csv was left" in _ingested(merchant)
+    assert f"orders-{MONDAY}.csv was left" in merchant.said("ingest")
 
 
 @pytest.mark.parametrize("name", ["orders-2026-11-20.csv", "late.csv"])
@@ -98,7 +94,7 @@ def test_a_nights_own_file_that_comes_late_or_again_is_taken(merchant, name):
     verdict = merchant.night(date=FRIDAY)
 
     assert verdict is not Verdict.INCOMPLETE
-    assert "1 new order files with 3 rows accepted" in _ingested(merchant)
+    assert "1 new order files with 3 rows accepted" in merchant.said("ingest")
 
 
 def test_rows_of_the_first_hours_after_the_cut_off_and_strays_do_not_count(merchant):
@@ -111,4 +107,4 @@ def test_rows_of_the_first_hours_after_the_cut_off_and_strays_do_not_count(merch
     _at(merchant, "2026-11-24T02:00:00+00:00")
     merchant.night(date=FRIDAY)
 
-    assert "1 new order files with 150 rows accepted" in _ingested(merchant)
+    assert "1 new order files with 150 rows accepted" in merchant.said("ingest")

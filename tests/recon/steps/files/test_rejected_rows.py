@@ -7,7 +7,6 @@ from recon.model.errors import UsageError
 from recon.model.terms import Verdict
 from recon.steps.files.order_files import dismiss_row, outstanding_rows
 from recon.steps.runtime.identity import identify
-from recon.store.nights import runs
 from reports.workbook_io import workbooks
 
 HEADER = (
@@ -52,9 +51,11 @@ def night(merchant, day, *lines, of):
 
 
 def sheet_text(merchant, title):
-    with merchant.environment() as environment, environment.store.reading() as connection:
-        path = runs.finished(connection)[-1].workbook
-    rows = CalamineWorkbook.from_path(str(path)).get_sheet_by_name(title).to_python()
+    rows = (
+        CalamineWorkbook.from_path(str(merchant.newest().workbook))
+        .get_sheet_by_name(title)
+        .to_python()
+    )
     return "\n".join(str(cell) for row in rows for cell in row)
 
 

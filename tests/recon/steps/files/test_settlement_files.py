@@ -1,5 +1,4 @@
 import csv
-from datetime import date
 from decimal import Decimal
 from pathlib import Path
 
@@ -7,7 +6,7 @@ import pytest
 
 from recon.matching.frames.sources import SETTLEMENT_COLUMNS
 from recon.model.errors import ConfigurationError, SourceMissingError
-from recon.model.nights import Mode, NightRequest
+from recon.model.nights import Mode
 from recon.model.terms import Verdict
 from recon.steps.compare.rebuild import opening_of, rebuild_night
 from recon.steps.files import ingest as steps
@@ -109,11 +108,7 @@ def paid_out(*lines):
 
 
 def ingested(merchant, run_id):
-    with merchant.environment() as environment:
-        request = NightRequest("100042", "100042001", date(2026, 11, 20), Mode.LIVE)
-        now = merchant.clock()
-        with environment.store.writing() as connection:
-            runs.start(connection, request, run_id=run_id, as_of=now, now=now)
+    with merchant.begun(run_id) as (_, environment):
         said = ingest(run_id, environment=environment).sentence
         with environment.store.writing() as connection:
             runs.finish(connection, run_id, status="stopped", problem="", now=merchant.clock())
@@ -301,9 +296,8 @@ def cash_of(merchant):
 
 
 def notes(merchant):
+    run = merchant.newest()
     with merchant.environment() as environment:
-        with environment.store.reading() as connection:
-            run = runs.get(connection, runs.finished(connection)[-1].run_id)
         return figures_of(run, result=stored(merchant), environment=environment).notes
 
 

@@ -1,11 +1,10 @@
 from dataclasses import replace
-from datetime import date, timedelta
+from datetime import timedelta
 
 from recon.config.file_layouts import FileLayout
-from recon.model.nights import Mode, NightRequest
 from recon.steps.files.arrivals import still_written
 from recon.steps.files.ingest import ingest
-from recon.store.nights import order_rows, runs
+from recon.store.nights import order_rows
 
 WRITER_ROWS = 3
 
@@ -16,14 +15,9 @@ def settling(merchant):
 
 
 def read(merchant, *, run_id, pause):
-    with merchant.environment() as environment:
-        request = NightRequest("100042", "100042001", date(2026, 11, 20), Mode.LIVE)
-        now = merchant.clock()
-        with environment.store.writing() as connection:
-            runs.start(connection, request, run_id=run_id, as_of=now, now=now)
+    with merchant.begun(run_id) as (run, environment):
         told = ingest(run_id, environment=replace(environment, pause=pause)).sentence
         with environment.store.reading() as connection:
-            run = runs.get(connection, run_id)
             return told, [source for source, _ in order_rows.files_of_night(connection, run)]
 
 

@@ -1,6 +1,5 @@
 """The lines of settlement files in the archive: whole with what the database says, or nobody's."""
 
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,6 @@ from recon.steps.admin.verify import verify
 from recon.steps.compare.sealed_inputs import seal_inputs
 from recon.steps.files import ingest as step
 from recon.steps.files.ingest import SettlementInbox, ingest
-from recon.store.nights import runs
 from tests.recon.steps.files.test_settlement_files import declare, line, place, send
 from tests.recon.steps.files.test_stored_orders import archive_folder, capture, past_the_code
 from tests.recon.steps.test_bound import UNREAD
@@ -43,19 +41,8 @@ def facts_of(merchant):
     return sorted((archive_folder(merchant) / "facts" / "settlement").rglob("*.parquet"))
 
 
-@contextmanager
-def begun(merchant, run_id="run-1", **variables):
-    """A run that has read the order files and not yet the settlement files."""
-    with merchant.environment(**variables) as environment:
-        with environment.store.writing() as connection:
-            now = merchant.clock()
-            runs.start(connection, merchant.request, run_id=run_id, as_of=now, now=now)
-            run = runs.get(connection, run_id)
-        yield run, environment
-
-
 def settlement_ingested(merchant, run_id="run-1", **variables):
-    with begun(merchant, run_id, **variables) as (run, environment):
+    with merchant.begun(run_id, **variables) as (run, environment):
         account = environment.settings.account(run.merchant_id, account_id=run.account_id)
         settlement = SettlementInbox(run, environment, account.settlement)
         settlement.read({"refused": 0}, sleep=print)
@@ -127,7 +114,7 @@ def test_no_night_compares_lines_that_the_history_did_not_bind(settling, forged,
 
 def test_rows_of_a_settlement_file_that_are_not_in_its_file_fail_t2_before_money(settling):
     """T2 counts by the file itself what was accepted of it."""
-    with begun(settling) as (run, environment):
+    with settling.begun() as (run, environment):
         ingest(run.run_id, environment=environment)
         assert all(total.passed for total in seal_inputs(run, environment=environment))
         past_the_code(

@@ -21,6 +21,7 @@ from recon.store.nights import facts_rows, runs
 from tests.recon.steps.conftest import ACCOUNT, MERCHANT, archive_of
 
 pytestmark = pytest.mark.xdist_group("two deliveries")
+"""They begin with the same nights, which are played once."""
 
 
 def capture(merchant):
@@ -37,10 +38,7 @@ def facts_of(merchant):
 
 
 def ingested(merchant):
-    with merchant.environment() as environment:
-        with environment.store.writing() as connection:
-            now = merchant.clock()
-            runs.start(connection, merchant.request, run_id="run-1", as_of=now, now=now)
+    with merchant.begun() as (_, environment):
         ingest("run-1", environment=environment)
         with environment.store.reading() as connection:
             return len(facts_rows.every(connection))
@@ -80,10 +78,7 @@ def test_who_is_killed_between_bytes_and_commit_left_nothing_that_counts(merchan
 
 def ingested_in_child(merchant, *, at="archived the orders:1"):
     """As `ingested`, in a process that is to be killed."""
-    with merchant.environment(RECON_CRASH_AT=at) as environment:
-        with environment.store.writing() as connection:
-            now = merchant.clock()
-            runs.start(connection, merchant.request, run_id="run-0", as_of=now, now=now)
+    with merchant.begun("run-0", RECON_CRASH_AT=at) as (_, environment):
         ingest("run-0", environment=environment)
 
 
@@ -204,9 +199,6 @@ def test_a_folder_that_leads_elsewhere_closes_the_gate_unopened(merchant):
         closed = gate_of(run, environment=environment).closed_because
 
     assert "file 1 are not those that the history bound: they were changed past" in closed
-
-
-"""They begin with the same nights, which are played once."""
 
 
 def facts_kept(merchant):

@@ -14,27 +14,22 @@ from recon.steps.money.approve import approve, lapse, reject, waiting
 from recon.steps.runtime.identity import identify
 from recon.store.database.record import BEFORE_MONEY, changed_in
 from recon.store.schema import endorsement
+from tests.recon.steps.people import declared
 
 pytestmark = pytest.mark.xdist_group("approvals")
 """They share what takes longer to make than to look at."""
 
 ANNA, BEN, CARA = (pyotp.random_base32() for _ in range(3))
-PEOPLE = """
-[approvers.anna]
-name = "Anna Berg"
-limit = { EUR = 100000, USD = 100000, GBP = 100000, JPY = 10000000, KWD = 100000 }
-code_secret_env = "CODE_ANNA"
-[approvers.ben]
-name = "Ben Roy"
-limit = { EUR = 100000, USD = 100000, GBP = 100000, JPY = 10000000, KWD = 100000 }
-code_secret_env = "CODE_BEN"
-[approvers.cara]
-name = "Cara Lim"
-limit = { EUR = 1 }
-[approvers.dan]
-name = "Dan Orr"
-role = "reviewer"
-"""
+PEOPLE = (
+    declared(
+        anna="Anna Berg",
+        ben="Ben Roy",
+        limit="EUR = 100000, USD = 100000, GBP = 100000, JPY = 10000000, KWD = 100000",
+        codes=True,
+    )
+    + declared(cara="Cara Lim", limit="EUR = 1")
+    + declared(dan="Dan Orr", role="reviewer")
+)
 
 
 def ask(merchant):

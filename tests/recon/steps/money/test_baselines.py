@@ -1,7 +1,6 @@
 from datetime import UTC, datetime
 
 import pytest
-from sqlalchemy import text
 
 from recon.instructions.eligibility import QueriedPayment
 from recon.model.terms import GatewayState
@@ -97,6 +96,5 @@ def test_what_was_charged_back_is_not_refunded(merchant):
 
 
 def holds(merchant):
-    query = text("SELECT order_no, hold FROM instruction WHERE state = 'approved'")
-    with merchant.environment() as environment, environment.store.reading() as connection:
-        return {row[0]: "chargebacks would exceed" in row[1] for row in connection.execute(query)}
+    found = merchant.rows("SELECT order_no, hold FROM instruction WHERE state = 'approved'")
+    return {order_no: "chargebacks would exceed" in hold for order_no, hold in found}

@@ -15,21 +15,12 @@ from recon.steps.money.by_hand import HandRequest, carry_out
 from recon.steps.runtime.identity import identify
 from recon.store.database.migrate import upgrade
 from recon.store.database.night_lock import account_lock
+from tests.recon.steps.people import declared
 
 PLACE = {"merchant_id": "100042", "account_id": "100042001"}
 
 
-PEOPLE = """
-[approvers.anna]
-name = "Anna Berg"
-limit = { EUR = 100000 }
-[approvers.kim]
-name = "Kim Day"
-limit = { EUR = 100000 }
-[approvers.jo]
-name = "Jo Hill"
-limit = { EUR = 100000 }
-"""
+PEOPLE = declared(anna="Anna Berg", kim="Kim Day", jo="Jo Hill", limit="EUR = 100000")
 
 
 def _ask(merchant, kind, payment, **options):

@@ -10,9 +10,10 @@ from recon.steps.money.by_hand import HandRequest, carry_out
 from recon.steps.runtime.identity import identify
 from recon.store.schema import instruction
 from tests.recon.steps.approvals.test_reported_messages import receive
+from tests.recon.steps.people import declared
 from tests.recon.webhooks.told import REFUND
 
-PEOPLE = '[approvers.anna]\nname = "Anna Berg"\n[approvers.ben]\nname = "Ben Roy"\n'
+PEOPLE = declared(anna="Anna Berg", ben="Ben Roy")
 
 
 def _attention(merchant):

@@ -25,6 +25,7 @@ from recon.store.nights import runs
 from recon.store.schema import history as links
 from recon.store.schema import instruction
 from tests.recon.steps.conftest import UNREAD
+from tests.recon.steps.people import declared
 
 pytestmark = pytest.mark.xdist_group("restored databases")
 """They share what takes longer to make than to look at."""
@@ -32,14 +33,7 @@ pytestmark = pytest.mark.xdist_group("restored databases")
 """The workbooks of these nights are no workbooks."""
 
 REASON = "the disk of the database server died"
-PEOPLE = """
-[approvers.jo]
-name = "Jo Ahn"
-limit = { EUR = 1000000 }
-[approvers.kim]
-name = "Kim Bell"
-limit = { EUR = 1000000 }
-"""
+PEOPLE = declared(jo="Jo Ahn", kim="Kim Bell", limit="EUR = 1000000")
 
 
 def accept(environment, *names, reason=REASON):

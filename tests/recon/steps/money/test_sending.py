@@ -1,6 +1,3 @@
-import sqlite3
-from contextlib import closing
-
 import pytest
 
 from recon.model.errors import UsageError
@@ -8,14 +5,10 @@ from recon.model.terms import ControlTotal, InstructionKind
 from recon.steps.money.gate import allow_sending, evaluate, stop_sending, tied
 from recon.steps.runtime.identity import identify
 from recon.store.database.night_lock import account_lock
+from tests.recon.steps.people import declared
 from tests.recon.store.scripted import journal_of
 
-PEOPLE = """
-[approvers.bob]
-name = "Bob Lee"
-[approvers.cleo]
-name = "Cleo Ott"
-"""
+PEOPLE = declared(bob="Bob Lee", cleo="Cleo Ott")
 
 
 def _drop_captures(merchant, count=3):
@@ -33,12 +26,6 @@ def _limits(merchant, **keys):
 
 def _cents(text):
     return int(text.replace(".", ""))
-
-
-def _sql(merchant, query):
-    path = merchant.sqlite_path
-    with closing(sqlite3.connect(path)) as connection:
-        return connection.execute(query).fetchall()
 
 
 def _allow(merchant, *names):
@@ -72,7 +59,7 @@ def test_the_days_limit_ends_with_the_day(merchant):
     payments = _drop_captures(merchant, 2)
     _limits(merchant, day=max((p.amount for p in payments), key=_cents))
     merchant.move_money()
-    (held,) = _sql(merchant, "SELECT hold FROM instruction WHERE state = 'approved'")
+    (held,) = merchant.rows("SELECT hold FROM instruction WHERE state = 'approved'")
     first = len(merchant.effects())
     merchant.wait(hours=24)
     merchant.move_money(date="2026-11-21")

@@ -9,7 +9,6 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from sqlalchemy import select
 
 from recon.config.fee_contract import FeeContract, contract_of
 from recon.matching.cash.fees_charged import charged_fees
@@ -37,7 +36,6 @@ from recon.steps.night.monitor import index_after
 from recon.steps.night.report import Workbooks, workbook_sources
 from recon.store.database import history
 from recon.store.nights import runs
-from recon.store.schema import run
 from reports.reading.index_workbook import write_index
 from tests.recon.listeners import webhook
 from tests.recon.matching.conftest import case, make_case, new_case
@@ -115,9 +113,8 @@ def test_a_reports_folder_that_cannot_be_written_stops_before_money(merchant):
 
 
 def _digests(merchant):
-    with merchant.environment() as environment, environment.store.reading() as connection:
-        found = connection.execute(select(run.c.result_digest).order_by(run.c.started_at))
-        return list(found.scalars())
+    found = merchant.rows("SELECT result_digest FROM run ORDER BY started_at")
+    return [digest for (digest,) in found]
 
 
 def test_the_same_inputs_give_the_same_digest(merchant, migrated_postgresql_url):

@@ -54,19 +54,13 @@ from recon.store.people import decision_rows
 from recon.store.schema import endorsement, instruction, used_code, wrong_code
 from reports.workbook_io import drawings
 from tests.recon.steps.conftest import UNREAD
+from tests.recon.steps.people import declared
 from tests.recon.steps.runtime.test_identity import code_of, declare
 from tests.recon.steps.signing import desk_with_keys
 from tests.recon.store import decided
 
 BOTH = "Jo Ahn, Kim Bell"
-PEOPLE = """
-[approvers.jo]
-name = "Jo Ahn"
-limit = { EUR = 1000000 }
-[approvers.kim]
-name = "Kim Bell"
-limit = { EUR = 1000000 }
-"""
+PEOPLE = declared(jo="Jo Ahn", kim="Kim Bell", limit="EUR = 1000000")
 
 
 def wait_for_two(merchant):

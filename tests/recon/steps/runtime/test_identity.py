@@ -25,6 +25,7 @@ from recon.steps.runtime.identity import (
     waiting_decisions,
     waits_until,
 )
+from tests.recon.steps.people import declared
 
 SECRET = pyotp.random_base32()
 
@@ -178,22 +179,11 @@ def test_each_further_wrong_code_waits_longer():
 
 ANNA, BEN = (pyotp.random_base32() for _ in range(2))
 WHY = "looked at it for an hour"
-PEOPLE = """
-[approvers.anna]
-name = "Anna Berg"
-code_secret_env = "CODE_ANNA"
-[approvers.ben]
-name = "Ben Roy"
-code_secret_env = "CODE_BEN"
-[approvers.cara]
-name = "Cara Lim"
-[approvers.dan]
-name = "Dan Orr"
-role = "reviewer"
-[approvers.eve]
-name = "Eve Lund"
-role = "reviewer"
-"""
+PEOPLE = (
+    declared(anna="Anna Berg", ben="Ben Roy", codes=True)
+    + declared(cara="Cara Lim")
+    + declared(dan="Dan Orr", eve="Eve Lund", role="reviewer")
+)
 
 
 @pytest.fixture

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 from openpyxl import load_workbook
-from sqlalchemy import text
 
 from recon.model.errors import ConfigurationError, ReconError
 from recon.model.nights import Mode, StepSummary
@@ -350,10 +349,9 @@ def test_a_night_that_is_told_to_end_marks_its_batch(merchant, told):
 
     assert night.returncode == 130, words.decode()
     assert merchant.instruction_states() == {"in_doubt": 3}
-    with merchant.environment() as environment, environment.store.reading() as connection:
-        run = connection.execute(text("SELECT status, problem FROM run")).one()
-    assert run[0] == "stopped"
-    assert told.name in run[1]
+    ((status, problem),) = merchant.rows("SELECT status, problem FROM run")
+    assert status == "stopped"
+    assert told.name in problem
     # The sender waits END_WITHIN; a busy machine needs a while for the rest.
     assert took < ENDS_WITHIN_SECONDS
 
@@ -361,8 +359,7 @@ def test_a_night_that_is_told_to_end_marks_its_batch(merchant, told):
 def _wait_until(merchant, query):
     ends = time.monotonic() + ARRIVES_WITHIN_SECONDS
     while time.monotonic() < ends:
-        with merchant.environment() as environment, environment.store.reading() as connection:
-            if connection.execute(text(query)).scalar():
-                return
+        if merchant.rows(query)[0][0]:
+            return
         time.sleep(0.05)
     pytest.fail(f"never: {query}")

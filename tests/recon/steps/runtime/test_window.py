@@ -28,7 +28,6 @@ from recon.steps.runtime.window import (
     looked_back,
     window_start,
 )
-from recon.store.nights import runs
 from recon.store.nights.runs import Run
 from tests.recon.matching.conftest import Case
 
@@ -52,9 +51,8 @@ def newest(merchant):
 
 def told(merchant):
     """What page one of the newest night says of nights that never ran."""
+    run = merchant.newest()
     with merchant.environment() as environment:
-        with environment.store.reading() as connection:
-            run = runs.get(connection, runs.finished(connection)[-1].run_id)
         return skipped_nights(run, environment=environment)
 
 
