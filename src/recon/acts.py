@@ -152,7 +152,7 @@ class Act(BaseModel):
     moves_money: ClassVar[bool] = True
     """Else anybody may do it at a sandbox where nobody is declared."""
     decision_fields: ClassVar[tuple[str, ...]] = ()
-    """The field by which one takes back one's own decision while it waits for a second person's."""
+    """Without all of these its subject is only shown."""
     waits_by: ClassVar[str] = ""
     """The field by which one takes back one's own decision while it waits for another person's."""
 
@@ -274,10 +274,8 @@ def _lines_of(wait: Waiting) -> Iterator[str]:
         yield f"  {title} ({len(items)} of {len(approvals.items)}):"
         for item in items[:ITEMS_DISPLAYED_MAX]:
             yield f"    {reported_of(item)}{f' - {item.hold}' if item.hold else ''}"
-            related = (
-                wait.related.get(item.instruction_id, ()) if items is approvals.repeats else ()
-            )
-            for first in related:
+            related = wait.related if items is approvals.repeats else {}
+            for first in related.get(item.instruction_id, ()):
                 yield f"      beside {reported_with(first)}"
     yield f"To approve it: recon approve --list {approvals.digest} --as NAME"
 
@@ -375,10 +373,8 @@ class Resolve(Act):
             message=self.message,
             person=person,
         )
-        return Done(
-            sentence=verdicts.sentence_of(decision, verdict=self.verdict),
-            ending="Decided" if decision.decided else "Noted",
-        )
+        sentence = verdicts.sentence_of(decision, verdict=self.verdict)
+        return Done(sentence=sentence, ending="Decided" if decision.decided else "Noted")
 
 
 SENDING, RESTORE, SPILL_FILE = "sending", "restore", "spill-file"
@@ -499,10 +495,8 @@ class ReadAgain(AboutFile):
         file_decisions.read_again(
             self.file, account=self.account, person=person, reason=self.reason
         )
-        return Done(
-            sentence=f"Noted: {self.file} is read again by the next night that finds it in the "
-            "inbox."
-        )
+        when = "by the next night that finds it in the inbox"
+        return Done(sentence=f"Noted: {self.file} is read again {when}.")
 
 
 class DismissFile(AboutFile):
