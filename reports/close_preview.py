@@ -61,20 +61,6 @@ class AccountMonth:
     """Whether a ledger was compared."""
     workbook: Path
 
-    @classmethod
-    def of_stated(cls, stated: StatedMonth, *, status: str, workbook: Path) -> "AccountMonth":
-        """Build it from a month as it is known now."""
-        statement = stated.statement
-        has_ledger = statement.ledger is not None
-        return cls(statement.account, status, statement.figures, has_ledger, workbook)
-
-    @classmethod
-    def of_closed(cls, view: ClosedView, *, workbook: Path) -> "AccountMonth":
-        """Build it from a closed month as it was sealed."""
-        has_ledger = bool(view.document["statement"]["ledger_covered"])
-        status = CloseVerdict.CLOSED.value
-        return cls(view.closed.account, status, view.figures, has_ledger, workbook)
-
 
 @dataclass(frozen=True, slots=True)
 class ClosePreview:
@@ -117,6 +103,8 @@ def close_preview(
     name = name_of(prepared.stated, what="close")
     files = write_files(seen.files, folder=folder / name)
     workbook = put_in_place(close_workbook(prepared, seen), path=folder / f"{name}.xlsx")
+    statement, verdict = prepared.stated.statement, prepared.verdict
+    covered = statement.ledger is not None
     return ClosePreview(
         [
             *_lines(prepared, digest=seen.digest),
@@ -125,8 +113,8 @@ def close_preview(
         ],
         blocked(prepared),
         {**close_document(prepared), "digest": seen.digest},
-        AccountMonth.of_stated(prepared.stated, status=prepared.verdict.value, workbook=workbook),
-        prepared.verdict.exit_code,
+        AccountMonth(account, verdict.value, statement.figures, covered, workbook),
+        verdict.exit_code,
         prepared.stated,
     )
 
@@ -149,13 +137,15 @@ def _sealed(view: ClosedView, *, folder: Path) -> ClosePreview:
         f"Workbook: {workbook}",
         f"Folder: {closed.folder}, manifest {closed.manifest}",
     ]
+    status = CloseVerdict.CLOSED.value
     document = {
-        "verdict": "CLOSED",
+        "verdict": status,
         "closed": asdict(closed) | {"at": closed.at.isoformat()},
         "sealed": view.document,
         "would_differ": [*(view.differs or ())],
     }
-    own = AccountMonth.of_closed(view, workbook=workbook)
+    covered = bool(view.document["statement"]["ledger_covered"])
+    own = AccountMonth(closed.account, status, view.figures, covered, workbook)
     return ClosePreview(lines, (), document, own, 0, view.stated)
 
 
