@@ -204,7 +204,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         _take_variables()
         code = _exit_code_of(arguments)
-        night_commands.notify_missed(arguments[0] if arguments else "")
+        night_commands.echo_missed(arguments[0] if arguments else "")
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the last place that can speak
         ending = ending_of(error, debug=debug)
         echo_error(ending.sentence)

@@ -175,7 +175,7 @@ def line_of(night: "Night") -> str:
     return f"{which}: {night.status}{run}, {night.signed_text}{void}"
 
 
-def notify_missed(command: str, *, report: Callable[[str], None] = echo_error) -> None:
+def echo_missed(command: str, *, report: Callable[[str], None] = echo_error) -> None:
     """After a command: say which nights never ran, so that cron's mail of the next one says it."""
     if command not in REPORTED_BY:
         return

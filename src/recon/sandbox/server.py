@@ -17,7 +17,7 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from email.utils import formatdate
 from queue import Empty, Queue
-from typing import Any, TextIO, cast
+from typing import Any, cast
 
 import uvicorn
 from starlette.applications import Starlette
@@ -396,8 +396,8 @@ class _Server(OrderlyServer):
             await super().shutdown(sockets)
 
 
-def serve(options: SandboxOptions, *, out: TextIO | None = None) -> None:
-    """Serve until SIGINT or SIGTERM; once it accepts connections, print its address on `out`.
+def serve(options: SandboxOptions) -> None:
+    """Serve until SIGINT or SIGTERM; once it accepts connections, print its address.
 
     Raises:
         ConfigurationError: the port, state or fault plan cannot be used.
@@ -412,7 +412,8 @@ def serve(options: SandboxOptions, *, out: TextIO | None = None) -> None:
             "RECON_ACCOUNT": options.account,
         }
         lines = [base_url, *(f"{name}={value}" for name, value in client.items())]
-        print("\n".join(lines), file=out or sys.stdout, flush=True)
+        sys.stdout.write("".join(f"{line}\n" for line in lines))
+        sys.stdout.flush()
 
     with _opened(options, ready=ready) as (server, listener):
         server.run(sockets=[listener])

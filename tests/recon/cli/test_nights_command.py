@@ -3,7 +3,7 @@ from datetime import date
 import pytest
 
 from recon.cli import main, night_commands
-from recon.cli.night_commands import notify_missed
+from recon.cli.night_commands import echo_missed
 from recon.steps.night import monitor
 from recon.steps.night.monitor import Watched
 
@@ -71,9 +71,9 @@ def test_status_tells_of_missed_nights_and_ends_by_them(capsys, monkeypatch):
 def test_a_command_without_settings_says_nothing_of_nights(account, monkeypatch):
     (account / "recon.sqlite").unlink()
     told: list[str] = []
-    notify_missed("approve", report=told.append)
+    echo_missed("approve", report=told.append)
     monkeypatch.setattr(monitor, "watched", lambda _: (_watched(20),))
-    notify_missed("sandbox", report=told.append)
+    echo_missed("sandbox", report=told.append)
 
     assert told == []
     assert "sandbox" not in night_commands.REPORTED_BY
