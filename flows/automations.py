@@ -40,14 +40,14 @@ def establish(client: "SyncPrefectClient", *, block: str) -> Iterator[tuple[str,
     Raises:
         UsageError: there is no such block.
     """
-    for wanted, rings in expected_automations(_block_id(client, block) if block else NOBODY):
+    for expected, rings in expected_automations(_block_id(client, block) if block else NOBODY):
         if rings and not block:
-            yield wanted.name, "left as it is: it rings, so say for whom (--block)"
+            yield expected.name, "left as it is: it rings, so say for whom (--block)"
             continue
-        for status in client.read_automations_by_name(wanted.name):
+        for status in client.read_automations_by_name(expected.name):
             client.delete_automation(status.id)
-        client.create_automation(wanted)
-        yield wanted.name, "made"
+        client.create_automation(expected)
+        yield expected.name, "made"
 
 
 def missing_automations(client: "SyncPrefectClient") -> list[str]:

@@ -60,7 +60,7 @@ DOUBTS_DISPLAYED_MAX = 100
 NIGHTS_DISPLAYED = 14
 
 Given = Mapping[str, Any]
-Shown = Callable[[Environment, Given], tuple[str, Sequence[str]]]
+Preview = Callable[[Environment, Given], tuple[str, Sequence[str]]]
 """Returns what a form is about: a sentence, and the lines of its page."""
 
 
@@ -91,7 +91,7 @@ def form(
     choice: tuple[str, str, str],
     choices: Mapping[str, Choice],
     fields: Sequence[str],
-    shown: Shown,
+    preview: Preview,
     page_after: bool = True,
     boxes: Mapping[str, tuple[Any, str]] = MappingProxyType({}),
 ) -> Flow[..., State[Any]]:
@@ -103,7 +103,7 @@ def form(
         choice: The field that selects the action, its value for only showing, and its help text.
         choices: The actions, by their values of that field besides the one that only shows.
         fields: Fields of the acts, in the form's order.
-        shown: Returns what the form is about.
+        preview: Returns what the form is about.
         page_after: Whether that is shown again after a decision.
         boxes: Lists of check boxes between the choice and `fields`: name -> type and help text.
     """
@@ -123,7 +123,7 @@ def form(
             if boxes:
                 given = dict(boxes_ticked(environment, given | {chooses: chosen}))
             if chosen == shows:
-                sentence, lines = shown(environment, given)
+                sentence, lines = preview(environment, given)
                 return ended(name, sentence=sentence, ending="Shown", lines=lines)
             done = perform(
                 choices[chosen].act(given),
@@ -137,7 +137,7 @@ def form(
                 sentence=done.sentence,
                 ending=done.ending,
                 warnings=(*done.after, *done.warnings),
-                lines=["", *(shown(environment, given)[1] if page_after else ())],
+                lines=["", *(preview(environment, given)[1] if page_after else ())],
             )
 
     helps = {
@@ -270,15 +270,15 @@ def _money(item: "Instruction") -> str:
 def lines_of_list(approvals: "ApprovalList") -> list[str]:
     """Return table lines of all that waits: what deserves a second look first, then the rest."""
     looked_at = (*approvals.repeats, *approvals.first_payees, *approvals.largest)
-    shown = {item.instruction_id: item for item in (*looked_at, *approvals.items)}
+    preview = {item.instruction_id: item for item in (*looked_at, *approvals.items)}
     lines = table_lines(
         ("instruction", "kind", "order", "amount", "why it waits"),
         (
             (item.instruction_id, item.kind, item.order_no, _money(item), item.hold)
-            for item in islice(shown.values(), ROWS_DISPLAYED_MAX)
+            for item in islice(preview.values(), ROWS_DISPLAYED_MAX)
         ),
     )
-    if (more := len(shown) - ROWS_DISPLAYED_MAX) > 0:
+    if (more := len(preview) - ROWS_DISPLAYED_MAX) > 0:
         others = "tick a kind and show again, or see the workbooks' sheets Instructions"
         lines += ["", f"{more:,} more wait and are part of this list: {others}."]
     return lines
@@ -290,17 +290,17 @@ def doubts_page(environment: Environment, _: Given) -> tuple[str, Sequence[str]]
     return f"{len(undecided)} in doubt.", lines_of_doubts(undecided, now=now)
 
 
-def lines_of_doubts(shown: "Sequence[tuple[Run, Attention]]", *, now: datetime) -> list[str]:
+def lines_of_doubts(preview: "Sequence[tuple[Run, Attention]]", *, now: datetime) -> list[str]:
     """Return a list line for each doubt: the money, since when, its id, and all that is known.
 
     A list, since a page cuts the last columns of a table.
     """
     lines = [
         f"- {on_a_page(f'{run.merchant_id}/{run.account_id}: {line}')}"
-        for run, instruction in shown[:DOUBTS_DISPLAYED_MAX]
+        for run, instruction in preview[:DOUBTS_DISPLAYED_MAX]
         for _, line in people.attention_lines([instruction], now=now)
     ]
-    if (more := len(shown) - DOUBTS_DISPLAYED_MAX) > 0:
+    if (more := len(preview) - DOUBTS_DISPLAYED_MAX) > 0:
         lines += ["", f"{more} more are in `recon status`."]
     return lines
 
@@ -320,7 +320,7 @@ def nights_page(environment: Environment, _: Given) -> tuple[str, Sequence[str]]
     return sentence, [*lines_of_nights(ran), "", *lines]
 
 
-def lines_of_nights(shown: Sequence[Night]) -> list[str]:
+def lines_of_nights(preview: Sequence[Night]) -> list[str]:
     """Return table lines of nights with their verdicts and signatures."""
     return table_lines(
         ("account", "night", "verdict", "run", "workbook", "signed", "void"),
@@ -330,7 +330,7 @@ def lines_of_nights(shown: Sequence[Night]) -> list[str]:
                 *(night.status, night.run_id, night.workbook_sha256[:DIGITS_READ]),
                 *(night.signed_text, night.void_because),
             )
-            for night in shown
+            for night in preview
         ),
     )
 
@@ -351,9 +351,9 @@ def month_page(environment: Environment, given: Given) -> tuple[str, Sequence[st
     for which in named_accounts(
         settings, merchant=given["merchant_id"], account=given["account_id"]
     ):
-        shown = close_preview(month, account=which, folder=None, environment=environment)
-        indexed.append(shown.own)
-        page = (*shown.lines, *shown.blocked)
+        preview = close_preview(month, account=which, folder=None, environment=environment)
+        indexed.append(preview.own)
+        page = (*preview.lines, *preview.blocked)
         lines += [f"## {'/'.join(which)}", "", *(f"- {on_a_page(line)}" for line in page), ""]
     pages = index_of_months(indexed, month=month, out=None, settings=settings)
     lines += [f"- {on_a_page(page)}" for page in pages]
@@ -392,7 +392,7 @@ approve = form(
         "take_back": Choice(acts.TakeBack, taken={"subject": "list_digest"}),
     },
     fields=("list_digest", "reason"),
-    shown=approvals_page,
+    preview=approvals_page,
 )
 resolve = form(
     "resolve",
@@ -411,7 +411,7 @@ resolve = form(
         "take_back": Choice(acts.TakeBack, taken={"subject": "instruction"}),
     },
     fields=("instruction", "evidence", "message"),
-    shown=doubts_page,
+    preview=doubts_page,
 )
 sign_off = form(
     "sign-off",
@@ -430,7 +430,7 @@ sign_off = form(
         "take_back": Choice(acts.TakeBack, taken={"subject": "run_id"}),
     },
     fields=("run_id", "workbook_sha256"),
-    shown=nights_page,
+    preview=nights_page,
 )
 close = form(
     "close",
@@ -450,7 +450,7 @@ close = form(
         "reopen": Choice(acts.ReopenMonth),
     },
     fields=("month", "merchant_id", "account_id", "digest", "reason"),
-    shown=month_page,
+    preview=month_page,
     page_after=False,
 )
 stop_sending = form(
@@ -466,7 +466,7 @@ stop_sending = form(
     ),
     choices={"stop": Choice(acts.StopSending)},
     fields=("reason",),
-    shown=sending_page,
+    preview=sending_page,
 )
 allow_sending = form(
     "allow-sending",
@@ -484,7 +484,7 @@ allow_sending = form(
         "take_back": Choice(acts.TakeBack, {"subject": acts.subject_of(acts.SENDING)}),
     },
     fields=("reason",),
-    shown=sending_page,
+    preview=sending_page,
 )
 
 
@@ -509,7 +509,7 @@ import_resolutions = form(
     ),
     choices={"take": Choice(ReturnedWorkbook, {"yes": "true"})},
     fields=("workbook",),
-    shown=answers_page,
+    preview=answers_page,
     page_after=False,
 )
 

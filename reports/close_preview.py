@@ -30,9 +30,9 @@ from recon.month.stated import StatedMonth
 from recon.month.statement import CLOSING, GATEWAY, MOVED, OPENING, MonthFigure, sums_of
 from recon.steps.runtime.environment import Environment
 from reports.drawing.blocks import (
+    Block,
     Column,
     Listing,
-    Part,
     Sheet,
     TextLine,
     Workbook,
@@ -264,7 +264,7 @@ def write_months_index(
     )
 
 
-def _blocks(accounts: Sequence[AccountMonth], *, folder: Path) -> Iterator[Part]:
+def _blocks(accounts: Sequence[AccountMonth], *, folder: Path) -> Iterator[Block]:
     """A list of the accounts and their sum for each currency."""
     in_order = sorted(accounts, key=lambda each: each.account)
     every = [row for account in in_order for row in _rows(account, folder=folder)]

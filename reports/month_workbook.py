@@ -39,9 +39,9 @@ from recon.month.statement import (
     prior_items,
 )
 from reports.drawing.blocks import (
+    Block,
     Column,
     Listing,
-    Part,
     Row,
     Sheet,
     TextLine,
@@ -146,7 +146,7 @@ def _about(stated: StatedMonth) -> Iterator[str]:
         yield f"The rules changed {times} times (see Assurance); the newest ones date."
 
 
-def _of_currency(stated: StatedMonth, *, currency: str) -> Iterator[Part]:
+def _of_currency(stated: StatedMonth, *, currency: str) -> Iterator[Block]:
     """The blocks of one currency; each closing is the sum of the rows above it."""
     statement = stated.statement
     there = (True, statement.transit is not None, statement.ledger is not None)
@@ -324,7 +324,7 @@ def _next_steps(close: PreparedClose, *, digest: str) -> Iterator[str]:
     yield f"Digest {digest}"
 
 
-def _names(close: PreparedClose) -> Iterator[Part]:
+def _names(close: PreparedClose) -> Iterator[Block]:
     """The signatures, and whether the month was reopened."""
     if (reopened := close.state.reopened) is not None:
         yield TextLine(
@@ -368,7 +368,7 @@ def _open_items(close: PreparedClose) -> Iterator[dict[str, Any]]:
         }
 
 
-def _estimates(close: PreparedClose) -> Iterator[Part]:
+def _estimates(close: PreparedClose) -> Iterator[Block]:
     """Fees not charged yet, labelled as an estimate."""
     estimates = sorted(close.stated.statement.estimates.items())
     if estimates:
@@ -474,7 +474,7 @@ class MonthList:
 
     def sheet(self, *, files: Files) -> Sheet:
         """All rows, or the sums and the first rows; `files`: name -> content."""
-        about, blocks, frame = TABLES["lists_of_month"][self.title], list[Part](), self.frame
+        about, blocks, frame = TABLES["lists_of_month"][self.title], list[Block](), self.frame
         if len(frame) > LIST_ROWS_MAX:
             contents = {name: files[name].encode() for name in self.files}
             named = [

@@ -196,7 +196,7 @@ class SideBySide:
     at: int
 
 
-Part = Listing | TextLine | SideBySide
+Block = Listing | TextLine | SideBySide
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +204,7 @@ class Sheet:
     """Content of one sheet, and how it is printed."""
 
     title: str
-    blocks: Sequence[Part]
+    blocks: Sequence[Block]
     heading: str = ""
     about: str = ""
     """One sentence below the heading."""
@@ -377,7 +377,7 @@ class _Drawn:
                 printed = header + 1 + PAPER_ROWS_MAX
         self._set_up_page(page, sheet, grid=grid, last=min(row, printed) if printed else row)
 
-    def _lines(self, block: Part, grid: Sequence[int]) -> Iterator[_Line]:
+    def _lines(self, block: Block, grid: Sequence[int]) -> Iterator[_Line]:
         """The rows of a block, starting at column 0."""
         if isinstance(block, TextLine):
             yield from self._sentence(block, grid)

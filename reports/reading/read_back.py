@@ -126,14 +126,14 @@ def _read_rows(
     """Yield the break key, the row, and refusals of cells because of which it cannot be read."""
     titles = ([read_text(cell.value) for cell in cells] for cells in rows)
     top, header = next(((at, each) for at, each in enumerate(titles) if KEY in each), (0, []))
-    wanted = [column.title for column in COLUMNS]
-    if wrong := [title for title in wanted if header.count(title) != 1]:
+    expected = [column.title for column in COLUMNS]
+    if wrong := [title for title in expected if header.count(title) != 1]:
         msg = (
             f"{name}: the sheet {BREAKS} lacks the column {wrong[0]!r}, or has it twice; nothing "
             "was taken: answer in a workbook whose columns were not changed"
         )
         raise SourceUnreadableError(msg)
-    positions = {title: header.index(title) for title in wanted}
+    positions = {title: header.index(title) for title in expected}
     for number, cells in enumerate(rows[top + 1 :], top + 2):
         row = {
             title: cells[column] if column < len(cells) else FormCell(None)

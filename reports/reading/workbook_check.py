@@ -302,12 +302,14 @@ def _differing(book: Any, *, true: Any) -> Iterator[str]:
         if title not in book.sheetnames:
             yield f"the sheet {title} is missing"
             continue
-        shown, stored = rows_in(book, title), rows_in(true, title)
+        in_workbook, stored = rows_in(book, title), rows_in(true, title)
         if title == BREAKS:
-            yield from _breaks([*shown], true=[*stored])
+            yield from _breaks([*in_workbook], true=[*stored])
             continue
         nothing: Cells = ()
-        for number, (row, expected) in enumerate(zip_longest(shown, stored, fillvalue=nothing), 1):
+        for number, (row, expected) in enumerate(
+            zip_longest(in_workbook, stored, fillvalue=nothing), 1
+        ):
             if not _is_left_out(title, expected):
                 cells = expected
                 if title == SUMMARY and expected and row:
@@ -329,32 +331,38 @@ def _owners(book: Any) -> frozenset[str]:
 
 
 def _as_signed(
-    shown: Cells, stored: Cells, *, owners: tuple[frozenset[str], frozenset[str]]
+    in_workbook: Cells, stored: Cells, *, owners: tuple[frozenset[str], frozenset[str]]
 ) -> Cells:
     """The cells of page one as expected in a signed copy, with its answers and owners."""
     first, at = str(stored[0]), ATTENTION_AT[-1]
-    if first.startswith(NEXT) and _AS_SIGNED.fullmatch(str(shown[0])):
-        return (shown[0], *stored[1:])
-    if SEVERE_LINE.match(first) and len(shown) > at:
+    if first.startswith(NEXT) and _AS_SIGNED.fullmatch(str(in_workbook[0])):
+        return (in_workbook[0], *stored[1:])
+    if SEVERE_LINE.match(first) and len(in_workbook) > at:
         to_do = str(stored[at])
-        rest = {to_do.removeprefix(name) for name in owners[1] if name and to_do.startswith(name)}
-        if str(shown[at]) in {f"{name}{ending}" for name in owners[0] for ending in rest}:
-            return (*stored[:at], shown[at], *stored[at + 1 :])
+        remainder = {
+            to_do.removeprefix(name) for name in owners[1] if name and to_do.startswith(name)
+        }
+        if str(in_workbook[at]) in {
+            f"{name}{ending}" for name in owners[0] for ending in remainder
+        }:
+            return (*stored[:at], in_workbook[at], *stored[at + 1 :])
     return stored
 
 
-def _breaks(shown: Sequence[Cells], *, true: Sequence[Cells]) -> Iterator[str]:
+def _breaks(in_workbook: Sequence[Cells], *, true: Sequence[Cells]) -> Iterator[str]:
     """Compare breaks by their key, because people may sort them."""
-    for number, sides in enumerate(zip(shown[:HEADER_ROW], true[:HEADER_ROW], strict=False), 1):
+    for number, sides in enumerate(
+        zip(in_workbook[:HEADER_ROW], true[:HEADER_ROW], strict=False), 1
+    ):
         yield from _row(BREAKS, number=number, sides=sides)
     stored = {break_of(row): row for row in true[HEADER_ROW:] if break_of(row)}
-    for number, row in enumerate(shown[HEADER_ROW:], HEADER_ROW + 1):
+    for number, row in enumerate(in_workbook[HEADER_ROW:], HEADER_ROW + 1):
         if all(cell == "" for cell in row):
             continue
         expected = stored.pop(break_of(row), None)
         if expected is None:
             cell = f"{BREAKS}!{get_column_letter(KEY_AT + 1)}{number}"
-            yield f"{cell} says {_shown(break_of(row))}: no such break, or a second time"
+            yield f"{cell} says {_quoted(break_of(row))}: no such break, or a second time"
         else:
             yield from _row(BREAKS, number=number, sides=(row, expected), left_out=_ANSWERED)
     for key in stored:
@@ -368,24 +376,24 @@ def _row(
     sides: tuple[Cells, Cells],
     left_out: frozenset[int] = frozenset(),
 ) -> Iterator[str]:
-    for column, (shown, stored) in enumerate(zip_longest(*sides, fillvalue=""), 1):
+    for column, (in_workbook, stored) in enumerate(zip_longest(*sides, fillvalue=""), 1):
         if title == BREAKS and column == KEY_AT + 1:
-            shown, stored = (str(each).partition(".")[0] for each in (shown, stored))  # noqa: PLW2901 - its version may grow
-        if column not in left_out and not _is_same(shown, stored):
+            in_workbook, stored = (str(each).partition(".")[0] for each in (in_workbook, stored))  # noqa: PLW2901 - its version may grow
+        if column not in left_out and not _is_same(in_workbook, stored):
             cell = f"{title}!{get_column_letter(column)}{number}"
-            yield f"{cell} says {_shown(shown)}, the night says {_shown(stored)}"
+            yield f"{cell} says {_quoted(in_workbook)}, the night says {_quoted(stored)}"
 
 
-def _is_same(shown: object, stored: object) -> bool:
-    if shown == stored or isinstance(shown, str) or isinstance(stored, str):
-        return shown == stored
+def _is_same(in_workbook: object, stored: object) -> bool:
+    if in_workbook == stored or isinstance(in_workbook, str) or isinstance(stored, str):
+        return in_workbook == stored
     try:
-        left, other = Decimal(repr(shown)), Decimal(repr(stored))
+        left, other = Decimal(repr(in_workbook)), Decimal(repr(stored))
     except InvalidOperation:
         return False
     return abs(left - other) <= _EQUAL * abs(other)
 
 
-def _shown(cell: object) -> str:
+def _quoted(cell: object) -> str:
     text = "nothing" if cell == "" else repr(cell) if isinstance(cell, str) else str(cell)
     return text if len(text) <= CELL_CHARACTERS_MAX else f"{text[:CELL_CHARACTERS_MAX]}…"

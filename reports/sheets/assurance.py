@@ -15,7 +15,7 @@ from recon.model.figures import ListFile, NightFigures
 from recon.model.gateway_holds import BEFORE_FIRST, HeldBalance
 from recon.model.terms import ControlTotal, SetState, SourceKind
 from recon.proof.ledger_bridge import LEDGER_STEPS, STEPS
-from reports.drawing.blocks import Column, Listing, Part, Row, Sheet, TextLine, check_of
+from reports.drawing.blocks import Block, Column, Listing, Row, Sheet, TextLine, check_of
 from reports.drawing.look import CHECK, NAVY, NOT_COVERED, REPLACEMENT
 from reports.sheets.labels import QUESTIONS, TABLES, measure_label, proof_label
 from reports.sheets.totals import (
@@ -109,7 +109,7 @@ def assurance_sheet(figures: NightFigures, rows: Rows, checks: Checks) -> Sheet:
     )
 
 
-def _blocks(figures: NightFigures, rows: Rows, checks: Checks) -> Iterator[Part]:
+def _blocks(figures: NightFigures, rows: Rows, checks: Checks) -> Iterator[Block]:
     every = sorted(figures.control_totals, key=_proof_order)
     differences = (
         CURRENCY,
@@ -186,7 +186,7 @@ def _blocks(figures: NightFigures, rows: Rows, checks: Checks) -> Iterator[Part]
     yield Listing(single, proofs, title=title, nothing="", is_list=True)
 
 
-def _bound_to(figures: NightFigures) -> Iterator[Part]:
+def _bound_to(figures: NightFigures) -> Iterator[Block]:
     """The digests of what decided, of what the sentences are made of, and of the history."""
     digests = [
         {"name": "Rules", "digest": f"Digest of the rules: {figures.rules_digest or 'not given'}"},
@@ -197,7 +197,7 @@ def _bound_to(figures: NightFigures) -> Iterator[Part]:
     yield Listing(named, digests)
 
 
-def _scope(figures: NightFigures) -> Iterator[Part]:
+def _scope(figures: NightFigures) -> Iterator[Block]:
     """The scope of assurance of the figures."""
     if not figures.scope_of_assurance:
         return
@@ -280,11 +280,11 @@ def _questions(
     figures: NightFigures, proofs: Sequence[ControlTotal]
 ) -> Iterator[dict[str, str | int]]:
     """One line per question in their order, then totals without a question of their own."""
-    asked: dict[str, list[ControlTotal]] = {}
+    questions: dict[str, list[ControlTotal]] = {}
     for proof in proofs:
-        asked.setdefault(proof.id, []).append(proof)
-    for reference in [*QUESTIONS, *(each for each in asked if each not in QUESTIONS)]:
-        own = asked.get(reference, [])
+        questions.setdefault(proof.id, []).append(proof)
+    for reference in [*QUESTIONS, *(each for each in questions if each not in QUESTIONS)]:
+        own = questions.get(reference, [])
         failed = sum(not proof.passed for proof in own)
         yield {
             "question": QUESTIONS.get(reference) or proof_label(own[0].name),
@@ -311,7 +311,7 @@ def _proof_order(proof: ControlTotal) -> tuple[bool, int, str, str, str, str]:
     return (proof.passed, number, proof.id, proof.account_id, proof.name, proof.currency)
 
 
-def _read(figures: NightFigures, checks: Checks) -> Iterator[Part]:
+def _read(figures: NightFigures, checks: Checks) -> Iterator[Block]:
     """The files of the run, and those with the lists that are too long for a sheet."""
     files = (
         Column("Kind", WIDTH, "kind"),
@@ -395,7 +395,7 @@ ROLL_TITLES = (
 )
 
 
-def _ways(figures: NightFigures, checks: Checks) -> Iterator[Part]:
+def _ways(figures: NightFigures, checks: Checks) -> Iterator[Block]:
     """From what was read to what was compared, and the roll-forward of breaks."""
     if bridge := checks[BRIDGE]:
         taken = [step for step in STEPS if any(row[step] for row in bridge)]
@@ -442,13 +442,13 @@ def _roll_forward(rows: Rows) -> Iterator[dict[str, Any]]:
         for label in (*OPENED, STILL_OPEN, *CLOSED)
     }
     before = len(rows.movements) - sum(counted[label] for label in OPENED)
-    came = [
+    received = [
         before,
         *(counted[label] for label in OPENED),
         0,
         *(-counted[label] for label in CLOSED),
     ]
-    yield _rolled({"currency": "", "measure": "breaks"}, came, len(rows.breaks))
+    yield _rolled({"currency": "", "measure": "breaks"}, received, len(rows.breaks))
     names = {row[name] for row in rows.movements for name in ("currency", "currency_before")}
     for currency in sorted((names | {row["currency"] for row in rows.breaks}) - {"", None}):
         on_breaks = sum_of(rows.breaks, name="exposure", currency=currency)
@@ -456,10 +456,10 @@ def _roll_forward(rows: Rows) -> Iterator[dict[str, Any]]:
         yield _rolled(about, _rolled_money(rows, currency=currency), on_breaks)
 
 
-def _rolled(about: Row, came: Sequence[int], on_breaks: int) -> dict[str, Any]:
-    figures = [*came, sum(came), on_breaks, sum(came) - on_breaks]
+def _rolled(about: Row, received: Sequence[int], on_breaks: int) -> dict[str, Any]:
+    figures = [*received, sum(received), on_breaks, sum(received) - on_breaks]
     named = {str(number): figure for number, figure in enumerate(figures)}
-    return {**about, **named, "check": check_of(holds=sum(came) == on_breaks)}
+    return {**about, **named, "check": check_of(holds=sum(received) == on_breaks)}
 
 
 def _rolled_money(rows: Rows, *, currency: str) -> list[int]:
@@ -478,7 +478,7 @@ def _rolled_money(rows: Rows, *, currency: str) -> list[int]:
     return [was(""), *map(now, OPENED), changed, *(-was(label) for label in CLOSED)]
 
 
-def _holds(figures: NightFigures) -> Iterator[Part]:
+def _holds(figures: NightFigures) -> Iterator[Block]:
     """Money that the gateway holds and fees that it took, per currency."""
     if figures.gateway_holds is None:
         return

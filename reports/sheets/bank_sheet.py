@@ -134,7 +134,7 @@ def payout_rows(figures: NightFigures) -> list[dict[str, Any]]:
         if not several and of != own:
             continue
         whole = None if row["gross"] is None else row["gross"] - row["fees"] - row["amount"]
-        came = row["bank_amount"]
+        received = row["bank_amount"]
         # The first payout of a result carries the amount that arrived for all of them.
         came_in, amount = arrived.pop(row["result_id"], ("", 0))
         exchanged = came_in not in {"", row["currency"]}
@@ -142,7 +142,7 @@ def payout_rows(figures: NightFigures) -> list[dict[str, Any]]:
             {
                 **row,
                 "held": whole,
-                "difference": None if came is None else came - row["amount"],
+                "difference": None if received is None else received - row["amount"],
                 "booked": booked.get((*of, f"payout:{row['currency']}:{row['batch_id']}")),
                 "came_in": came_in if exchanged else "",
                 "came": amount if exchanged else None,
@@ -179,8 +179,8 @@ def on_the_way(payouts: Sequence[Row]) -> tuple[Counter[str], Counter[str]]:
 def _days(row: Row) -> int | None:
     if not row["value_on"]:
         return None
-    settled, came = (date.fromisoformat(row[name]) for name in ("settled_on", "value_on"))
-    return (came - settled).days
+    settled, received = (date.fromisoformat(row[name]) for name in ("settled_on", "value_on"))
+    return (received - settled).days
 
 
 def _expected(payouts: Iterable[Row], *, until: date) -> list[dict[str, Any]]:

@@ -13,7 +13,7 @@ from recon.matching.codes import CODES
 from recon.model.figures import MATCHES, NightFigures
 from recon.model.gateway_holds import ChargedFees
 from recon.model.terms import UnverifiedReason
-from reports.drawing.blocks import Column, Listing, Part, Row, Sheet, TextLine, check_of, rows_of
+from reports.drawing.blocks import Block, Column, Listing, Row, Sheet, TextLine, check_of, rows_of
 from reports.sheets.assurance import added_up
 from reports.sheets.labels import (
     TABLES,
@@ -96,7 +96,7 @@ def open_sheet(figures: NightFigures, rows: Rows) -> Sheet:
         about = added_up(f"{count:,} sets that wait or could not be verified", named=named)
     largest = f"The first {shown:,}, most money at risk of each currency"
     title = largest if shown < count else "Each of them"
-    blocks: list[Part] = [
+    blocks: list[Block] = [
         Listing(sums, rows.open.groups, title="By reason"),
         *_unread(figures),
         Listing(single, rows.open.shown, title=title, is_list=True),
@@ -138,14 +138,14 @@ def matched_sheet(figures: NightFigures, rows: Rows) -> Sheet:
         named = [each for name, each in figures.files_named().items() if name == MATCHES]
         about = added_up(about, named=named)
     first = f"The first {shown:,}, orders first, in the order of the file"
-    blocks: list[Part] = [
+    blocks: list[Block] = [
         Listing(sums, rows.matched.groups, title="All of them, added up"),
         Listing(single, rows.matched.shown, title=first if shown < count else "Each", is_list=True),
     ]
     return _sheet("Matched", blocks, about=about)
 
 
-def _sheet(title: str, blocks: Sequence[Part], *, about: str) -> Sheet:
+def _sheet(title: str, blocks: Sequence[Block], *, about: str) -> Sheet:
     return Sheet(
         title,
         blocks,
@@ -181,7 +181,7 @@ UNMAPPED = (
 DISMISS = "Have these orders delivered, or decide: `recon reject --row ROW --reason WHY`."
 
 
-def _unread(figures: NightFigures) -> Iterator[Part]:
+def _unread(figures: NightFigures) -> Iterator[Block]:
     """Rows rejected by this run, earlier ones not delivered again, and unmapped codes."""
     count = len(figures.rejects)
     if rows := [asdict(reject) for reject in figures.rejects[:REJECTS_MAX]]:
@@ -252,7 +252,7 @@ BATCHES = (
 
 def instructions_sheet(figures: NightFigures, rows: Rows) -> Sheet:
     """Totals per kind and currency, every batch, every instruction (in doubt first)."""
-    blocks: list[Part] = [TextLine(figures.stopped, "bad", 11)] if figures.stopped else []
+    blocks: list[Block] = [TextLine(figures.stopped, "bad", 11)] if figures.stopped else []
     blocks += [
         Listing(
             TOTALS,
@@ -454,7 +454,7 @@ def fees_sheet(fees: ChargedFees) -> Sheet:
     title = f"Payments with another fee ({len(fees.differing)})"
     if len(fees.differing) > DIFFERING_DISPLAYED_MAX:
         title += f": the first {DIFFERING_DISPLAYED_MAX:,}; the claim file has all that is claimed."
-    blocks: list[Part] = [
+    blocks: list[Block] = [
         Listing(BY_LINE, lines, title="Contract"),
         Listing(OUTSIDE, rows_of(fees.outside), title="Outside the contract"),
         Listing(FEE_SUMS, _fee_sums(fees), title="All fees of the settlement", nothing=""),

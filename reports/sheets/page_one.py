@@ -21,7 +21,7 @@ from recon.model.figures import Attention, NightFigures
 from recon.model.gateway_holds import Holding
 from recon.model.resolutions import answered_text, lacking, still_there
 from recon.model.terms import SEVERE, ControlTotal, SetState, Verdict
-from reports.drawing.blocks import Column, Listing, Part, Row, Sheet, SideBySide, TextLine, rows_of
+from reports.drawing.blocks import Block, Column, Listing, Row, Sheet, SideBySide, TextLine, rows_of
 from reports.drawing.look import (
     NAVY,
     CellLink,
@@ -128,7 +128,7 @@ def page_one(figures: NightFigures, rows: Rows, checks: Checks) -> Sheet:
     )
 
 
-def _blocks(page: Page, money: Listing, *, left: int) -> Iterator[Part]:
+def _blocks(page: Page, money: Listing, *, left: int) -> Iterator[Block]:
     figures, verdict = page.figures, page.verdict
     tone = VERDICT_TONES.get(verdict, "verdict bad")
     yield TextLine(f"{verdict.value} · {verdict_sentence(page)}", tone, LAST)
@@ -229,7 +229,7 @@ def _of_gateway(page: Page) -> Iterator[Row]:
     return (row for row in page.rows.sides if row["source"] == "gateway")
 
 
-def _unproven(page: Page) -> Iterator[Part]:
+def _unproven(page: Page) -> Iterator[Block]:
     """Why the run is not proven: what does not tie, which records to check, what to do."""
     if page.is_proven:
         return
@@ -280,8 +280,8 @@ def _unproven_row(proof: ControlTotal, *, page: Page) -> dict[str, Any]:
 
 def _records_of(page: Page, proof: ControlTotal) -> Iterator[str]:
     """Records whose amount is exactly the difference: where to look first."""
-    wanted = abs(proof.difference)
-    if proof.measure != "amount" or not wanted:
+    difference = abs(proof.difference)
+    if proof.measure != "amount" or not difference:
         return
     named: list[str] = []
     # Open ones first, then unverified, pending and matched ones.
@@ -289,11 +289,11 @@ def _records_of(page: Page, proof: ControlTotal) -> Iterator[str]:
     for row in chain(page.rows.breaks, chain.from_iterable(map(rows_of, frames))):
         if row["currency"] != proof.currency or len(named) == RECORDS_DISPLAYED:
             continue
-        if any(abs(row.get(name) or 0) == wanted for name in AMOUNT_NAMES):
+        if any(abs(row.get(name) or 0) == difference for name in AMOUNT_NAMES):
             name = next((str(row[name]) for name in _NAMES if row.get(name)), "")
             if name and name not in named:
                 named.append(name)
-                yield f"{name} ({with_currency(wanted, proof.currency)})"
+                yield f"{name} ({with_currency(difference, proof.currency)})"
 
 
 ATTENTION = (
@@ -314,7 +314,7 @@ ATTENTION_AT = tuple(
 """Columns of the texts "what", "about" and "to do", counted from 0."""
 
 
-def _attention(page: Page) -> Iterator[Part]:
+def _attention(page: Page) -> Iterator[Block]:
     """Lines in doubt and severe breaks first, then unverified sets, then what waits."""
     lines = _lines_of(page.figures)
     of_night = [line for line in lines if line["of_night"]]
@@ -625,7 +625,7 @@ def _area(
     }
 
 
-def _causes(breaks: Sequence[Row]) -> Iterator[Part]:
+def _causes(breaks: Sequence[Row]) -> Iterator[Block]:
     """The most frequent causes of breaks, each linked to its first break."""
     causes = [str(row["cause"] or "") for row in breaks]
     for cause, count in Counter(filter(None, causes)).most_common(CAUSES_DISPLAYED):
@@ -633,7 +633,7 @@ def _causes(breaks: Sequence[Row]) -> Iterator[Part]:
         yield TextLine(CellLink(f"{count:,} breaks: {cause}", first), span=LAST)
 
 
-def _trend(figures: NightFigures) -> Iterator[Part]:
+def _trend(figures: NightFigures) -> Iterator[Block]:
     """Open breaks of the last nights, this one last."""
     points = [(point.business_date, point.open_breaks) for point in figures.trend]
     points = [*points[1 - NIGHTS_ACROSS :], (figures.business_date, len(figures.breaks))]

@@ -242,10 +242,10 @@ class Approve(Act):
             agreed = verdicts.agree_write_off(self.write_off, person=person)
             return Done(sentence=f"Agreed: break {agreed} may be written off.", ending="Agreed")
         only = Narrowing(self.merchant_id, self.account_id, self.instructions)
-        wanted, until = approve.approve(
+        to_sign, until = approve.approve(
             self.list_digest, person=person, environment=person.environment, only=only
         )
-        count = len(wanted.items)
+        count = len(to_sign.items)
         if until is not None:
             sentence = f"Approved: {count} instructions go with the next night, until "
             sentence += f"{until:%Y-%m-%d %H:%M} UTC; then they wait for approval again."
@@ -311,11 +311,11 @@ class RejectInstructions(Act):
         """Store the rejection of one person, which is enough."""
         ids: Sequence[str] = self.instructions
         if self.list_digest:
-            wanted = approve.waiting(person.environment).approvals
-            if ids or wanted.digest != self.list_digest:
-                msg = f"the list is {wanted.digest} now; look at it before you reject all of it"
+            to_sign = approve.waiting(person.environment).approvals
+            if ids or to_sign.digest != self.list_digest:
+                msg = f"the list is {to_sign.digest} now; look at it before you reject all of it"
                 raise UsageError(msg)
-            ids = [item.instruction_id for item in wanted.items]
+            ids = [item.instruction_id for item in to_sign.items]
         if not ids:
             msg = "name the instructions, or the digest of the list (`recon approve` shows both)"
             raise UsageError(msg)
@@ -685,9 +685,9 @@ class SignClose(AboutMonth):
         """Store the signature, or close the month."""
         environment = person.environment
         environment.settings.account(self.merchant_id, account_id=self.account_id)
-        wanted = MonthToSign(self.business_month, self.account, self.role, self.digest)
+        to_sign = MonthToSign(self.business_month, self.account, self.role, self.digest)
         decision = sign_close(
-            wanted, person=person, drawn=drawings().close, environment=environment
+            to_sign, person=person, drawn=drawings().close, environment=environment
         )
         return _became(decision, role=self.role, month=self.month)
 

@@ -78,27 +78,27 @@ def close(
     if reopen:
         perform(acts.ReopenMonth, {**fields, "reason": reopen}, name=name, code=code)
         return
-    wanted = BusinessMonth.named(month)
+    business_month = BusinessMonth.named(month)
     with opened(signs=False) as environment:
         refuse_typed(code, environment=environment)
         settings = environment.settings
         if not sign:
             accounts = named_accounts(settings, merchant=merchant, account=account)
-            _show(wanted, accounts, out=out, as_json=as_json, environment=environment)
+            _show(business_month, accounts, out=out, as_json=as_json, environment=environment)
         which = one_account(settings, merchant=merchant, account=account)
-        digest = digest or _to_sign(wanted, which, environment=environment)
+        digest = digest or _to_sign(business_month, which, environment=environment)
     done = perform(acts.SignClose, {**fields, "role": sign, "digest": digest}, name=name, code=code)
     if done is None or done.ending != CloseVerdict.CLOSED:
         return
     with opened(signs=False) as environment:
         sealed = close_preview(
-            wanted, account=which, folder=out, environment=environment, is_compared=False
+            business_month, account=which, folder=out, environment=environment, is_compared=False
         )
     echo("\n".join(sealed.lines))
 
 
 def _show(
-    wanted: "BusinessMonth",
+    business_month: "BusinessMonth",
     accounts: Sequence[tuple[str, str]],
     *,
     out: Path | None,
@@ -109,11 +109,11 @@ def _show(
     from reports.close_preview import close_preview, index_of_months
 
     shown = [
-        close_preview(wanted, account=which, folder=out, environment=environment)
+        close_preview(business_month, account=which, folder=out, environment=environment)
         for which in accounts
     ]
     own = [each.own for each in shown]
-    pages = index_of_months(own, month=wanted, out=out, settings=environment.settings)
+    pages = index_of_months(own, month=business_month, out=out, settings=environment.settings)
     if as_json:
         show_json([each.document for each in shown])
     for each in () if as_json else shown:
@@ -122,7 +122,10 @@ def _show(
         if each.stated is not None:
             echo("\n".join(_statement_lines(each.stated, is_closed=is_closed)))
         if is_closed:
-            echo(f"To open it again: recon close {wanted.name} --reopen WHY --as NAME, two people")
+            echo(
+                f"To open it again: recon close {business_month.name} --reopen WHY --as NAME, two "
+                "people"
+            )
     for line in chain.from_iterable(each.blocked for each in shown):
         echo_error(line)
     for page in () if as_json else pages:
@@ -130,23 +133,25 @@ def _show(
     raise typer.Exit(max(each.exit_code for each in shown))
 
 
-def _to_sign(wanted: "BusinessMonth", which: tuple[str, str], *, environment: "Environment") -> str:
+def _to_sign(
+    business_month: "BusinessMonth", which: tuple[str, str], *, environment: "Environment"
+) -> str:
     """The digest of what is signed, said before the code is asked."""
     from recon.model.errors import UsageError
     from recon.month.close import prepared_close, reviewed_close
     from reports.close_preview import blocked
 
-    prepared = prepared_close(wanted, account=which, environment=environment)
+    prepared = prepared_close(business_month, account=which, environment=environment)
     digest, verdict = reviewed_close(prepared).digest, prepared.verdict.value
     if prepared.blockers:
         for line in blocked(prepared):
             echo_error(line)
         msg = (
-            f"{wanted.name} is {verdict}, so nobody was asked and nothing was signed: "
-            f"`recon close {wanted.name}` says it again, and writes the workbook"
+            f"{business_month.name} is {verdict}, so nobody was asked and nothing was signed: "
+            f"`recon close {business_month.name}` says it again, and writes the workbook"
         )
         raise UsageError(msg)
-    echo(f"To sign: {wanted.name} of {'/'.join(which)}, {verdict}, digest {digest}")
+    echo(f"To sign: {business_month.name} of {'/'.join(which)}, {verdict}, digest {digest}")
     return digest
 
 
@@ -214,14 +219,14 @@ def journals(
     from recon.steps.runtime.environment import one_account
 
     named = "" if period else run_of(night)
-    wanted = HandOut(out, written_as, again or (), currency or (), day_of_night)
+    hand_out = HandOut(out, written_as, again or (), currency or (), day_of_night)
     with opened() as environment:
         if period:
             month = BusinessMonth.named(period)
             own = one_account(environment.settings, merchant=merchant, account=account)
-            export = export_month(month, account=own, wanted=wanted, environment=environment)
+            export = export_month(month, account=own, hand_out=hand_out, environment=environment)
         else:
-            export = export_of_night(named, wanted=wanted, environment=environment)
+            export = export_of_night(named, hand_out=hand_out, environment=environment)
     _echo_held_back(export.held_back_journals)
     if not export.paths:
         what = f"journals of {period}" if period else "proposed journals"

@@ -114,7 +114,7 @@ def table(
     `keep`: the file may be archived, so every column is scanned for card numbers.
     """
     read = read_of(schema, layout=layout)
-    raw = raw_of(read_bytes(path), wanted=EveryColumn(read) if keep else read, layout=layout)
+    raw = raw_of(read_bytes(path), columns_read=EveryColumn(read) if keep else read, layout=layout)
     private = private_content(raw) if keep else ""
     typed = proven_table(path, raw, schema=schema, rules=rules, layout=layout, zone=zone)
     found = pa.Table.from_pandas(typed.frame, preserve_index=False)
@@ -243,7 +243,9 @@ def instructions(
     """Task: read an instruction file, its payees in clear; `how`: see `instruction_file_of`."""
     file = read_bytes(path)
     read = instruction_file_of(file, layout=layout, **how)
-    private = private_content(raw_of(file, wanted=EveryColumn(), layout=layout)) if keep else ""
+    private = (
+        private_content(raw_of(file, columns_read=EveryColumn(), layout=layout)) if keep else ""
+    )
     return replace(read, private=private)
 
 
@@ -273,7 +275,7 @@ def refused_rows(
     if instructs:
         reading, _ = checked_instructions(file, rules=rules, layout=layout, **how)
         return mendable_rows(reading, schema=INSTRUCTION_FILE, also=PAYOUT_COLUMNS)
-    raw = raw_of(file, wanted=read_of(ORDER_FILE, layout=layout), layout=layout)
+    raw = raw_of(file, columns_read=read_of(ORDER_FILE, layout=layout), layout=layout)
     reading = reading_of(raw, schema=ORDER_FILE, rules=rules, layout=layout)
     return mendable_rows(reading, schema=ORDER_FILE)
 

@@ -237,32 +237,32 @@ def serve(descriptor: int, *, usual: Callable[..., Any]) -> None:
     """
     _facts_of(usual)
     gc.freeze()  # a collection in a fork would copy each page of the loaded objects
-    door = Connection(descriptor)
+    pipe = Connection(descriptor)
     while True:
         try:
-            bounds, folder, task = pickle.loads(door.recv_bytes())  # noqa: S301 - of the process that started this one
-            handles = [recv_handle(door) for _ in range(2)]
+            bounds, folder, task = pickle.loads(pipe.recv_bytes())  # noqa: S301 - of the process that started this one
+            handles = [recv_handle(pipe) for _ in range(2)]
         except (EOFError, OSError):
             return
         do = partial(_do, bounds, task, folder=folder, rows=handles[0], facts=handles[1])
-        ending = _in_a_fork(do, door=door, seconds_max=bounds.wall_seconds)
+        ending = _in_a_fork(do, pipe=pipe, seconds_max=bounds.wall_seconds)
         for handle in handles:
             os.close(handle)
         if ending is None:
             return
-        door.send_bytes(json.dumps(ending).encode())
+        pipe.send_bytes(json.dumps(ending).encode())
 
 
 def _in_a_fork(
-    do: Callable[[], NoReturn], *, door: Connection, seconds_max: int
+    do: Callable[[], NoReturn], *, pipe: Connection, seconds_max: int
 ) -> dict[str, int | bool] | None:
     """Run a task in a fork; return how it ended, or None if the caller is gone."""
     process = os.fork()
     if not process:
-        door.close()
+        pipe.close()
         do()
     watched = os.pidfd_open(process)
-    ready = wait([watched, door], timeout=seconds_max)
+    ready = wait([watched, pipe], timeout=seconds_max)
     if watched not in ready:
         os.kill(process, signal.SIGKILL)
     _, status, used = os.wait4(process, 0)
@@ -320,8 +320,8 @@ def _number_of(error: BaseException) -> int | None:
 def _where(error: BaseException) -> str:
     """Return type and location of an unexpected error; its text may quote the file."""
     steps = traceback.extract_tb(error.__traceback__)[-FRAMES_REPORTED:]
-    places = ", ".join(f"{Path(step.filename).name}:{step.lineno}" for step in steps)
-    return f"{type(error).__name__} at {places}"
+    frames = ", ".join(f"{Path(step.filename).name}:{step.lineno}" for step in steps)
+    return f"{type(error).__name__} at {frames}"
 
 
 def _bind(bounds: Bounds) -> None:
@@ -331,7 +331,7 @@ def _bind(bounds: Bounds) -> None:
     for what, most in (*limits_of(bounds), (resource.RLIMIT_CORE, 0)):
         # A process cannot raise limits above those it has inherited.
         least, last = (
-            within(wanted, what=what) for wanted in (most, most + (what == resource.RLIMIT_CPU))
+            within(limit, what=what) for limit in (most, most + (what == resource.RLIMIT_CPU))
         )
         resource.setrlimit(what, (least, last))
 
@@ -458,14 +458,14 @@ class FileReader:
     ) -> Ending | None:
         """Send a request and wait; return None if the server process itself is gone."""
         process = self._started()
-        door = process.door
+        pipe = process.pipe
         try:
-            door.send_bytes(request)
+            pipe.send_bytes(request)
             for file in (rows, facts):
-                send_handle(door, file.fileno(), None)
-            while not door.poll(LOOK_SECONDS):
+                send_handle(pipe, file.fileno(), None)
+            while not pipe.poll(LOOK_SECONDS):
                 progress.advance_to(_bytes_read(process.process.pid) // MIB)
-            return Ending(**json.loads(door.recv_bytes()))
+            return Ending(**json.loads(pipe.recv_bytes()))
         except (EOFError, OSError):
             self._end_process()
             return None

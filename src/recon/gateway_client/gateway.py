@@ -242,7 +242,7 @@ class Gateway:
     def run(self, call: Coroutine[Any, Any, Answer]) -> Answer:
         """Run a coroutine of `gateway` in its loop and return the result."""
         try:
-            answer = self._begun(call)
+            answer = self._started(call)
         except MisuseError:
             call.close()  # it never started
             raise
@@ -252,7 +252,7 @@ class Gateway:
             answer.cancel()
             raise
 
-    def _begun(self, call: Coroutine[Any, Any, Answer]) -> Future[Answer]:
+    def _started(self, call: Coroutine[Any, Any, Answer]) -> Future[Answer]:
         if os.getpid() != self._process:
             msg = (
                 "this Gateway is of another process, which forked; nothing was sent: make a new one"

@@ -434,10 +434,10 @@ def _amount_problems(payment: Payment, *, interface: GatewayInterface) -> Iterat
             value, currency=currency, interface=interface, may_be_zero=may_be_zero
         ):
             yield name, reason
-    asked = None if isinstance(payment, ApmPayment) else payment.subscription
-    if asked is None or not asked.contract_amount:
+    requested = None if isinstance(payment, ApmPayment) else payment.subscription
+    if requested is None or not requested.contract_amount:
         return
-    text = asked.contract_amount
+    text = requested.contract_amount
     contract = amounts.amount_of(text, currency=currency, operation=payment.operation)
     if not contract or amounts.written(contract, currency=currency) != text:
         yield "subscription.contract_amount", "is not an amount as it goes out, such as 12.50"
@@ -698,15 +698,15 @@ def _by_form(page: bytes, *, prepared: PreparedPayment, base_url: str) -> Paymen
     """Accept the hosted page if its inputs repeat the request."""
     form = html_form(page)
     ours, sent = prepared.account, prepared.texts
-    asked: dict[str, str | Decimal] = {
+    requested: dict[str, str | Decimal] = {
         "merchant_id": ours.merchant_id,
         "account_id": ours.account_id,
         **_order(prepared),
     }
-    expected = {**asked, **{alias: asked[name] for alias, name in ALIASES.items()}}
+    expected = {**requested, **{alias: requested[name] for alias, name in ALIASES.items()}}
     # Other fields that the page repeats must be as they were sent.
-    expected |= {name: sent[name] for name in sent if name in form.inputs and name not in asked}
-    repeated = {name: asked.get(name, sent[name]) for name in sent if name in form.parameters}
+    expected |= {name: sent[name] for name in sent if name in form.inputs and name not in requested}
+    repeated = {name: requested.get(name, sent[name]) for name in sent if name in form.parameters}
     differing = _differing(expected, given=form.inputs, prepared=prepared)
     parameters = _differing(repeated, given=form.parameters, prepared=prepared)
     differing += [f"allParams {name}" for name in parameters]

@@ -186,10 +186,10 @@ def payout_problems(row: PayoutRow, *, interface: GatewayInterface) -> Iterator[
 
 def has_iban_check(iban: str) -> bool:
     """Return whether the check digits of an IBAN are right (ISO 7064)."""
-    turned = iban[4:] + iban[:4]
-    if not (turned.isascii() and turned.isalnum()):
+    rotated = iban[4:] + iban[:4]
+    if not (rotated.isascii() and rotated.isalnum()):
         return False
-    return int("".join(str(int(character, 36)) for character in turned)) % IBAN_MODULUS == 1
+    return int("".join(str(int(character, 36)) for character in rotated)) % IBAN_MODULUS == 1
 
 
 _BEARERS = ("PAYER", "BENEFICIARY")
@@ -281,16 +281,16 @@ def misfit(sent: PayoutRow, *, record: PayoutRecord) -> str:
     pays, receives = record.amount_payer_pays, record.amount_beneficiary_receives
     if pays is None and receives is None:
         return ""
-    asked, fee = sent.payment_amount, record.fee_amount or Decimal(0)
+    requested, fee = sent.payment_amount, record.fee_amount or Decimal(0)
     source = sent.source_currency or sent.payment_currency
-    leaves = sent.source_amount or (asked if source == sent.payment_currency else None)
+    leaves = sent.source_amount or (requested if source == sent.payment_currency else None)
     for bearer in [sent.fee_paid_by] if sent.fee_paid_by in _BEARERS else _BEARERS:
         on_top, off = (fee, Decimal(0)) if bearer == "PAYER" else (Decimal(0), fee)
         if _side_fits(
-            pays, asked=leaves, fee=on_top, exact=record.fee_currency in {"", source}
+            pays, requested=leaves, fee=on_top, exact=record.fee_currency in {"", source}
         ) and _side_fits(
             receives,
-            asked=asked,
+            requested=requested,
             fee=-off,
             exact=record.fee_currency in {"", sent.payment_currency},
         ):
@@ -301,15 +301,17 @@ def misfit(sent: PayoutRow, *, record: PayoutRecord) -> str:
     )
 
 
-def _side_fits(given: Decimal | None, *, asked: Decimal | None, fee: Decimal, exact: bool) -> bool:
+def _side_fits(
+    given: Decimal | None, *, requested: Decimal | None, fee: Decimal, exact: bool
+) -> bool:
     """Return whether what one side pays or receives is the requested amount and its fee."""
     if given is None:
         return True
-    if asked is None:
+    if requested is None:
         return given > 0
     if exact or not fee:
-        return given == asked + fee
-    return given >= asked if fee > 0 else given <= asked
+        return given == requested + fee
+    return given >= requested if fee > 0 else given <= requested
 
 
 def instant_of(text: str) -> datetime | None:

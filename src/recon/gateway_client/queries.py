@@ -211,10 +211,10 @@ def read_group(
             answer.findings.append(foreign_row(row))
         else:
             of_key.append(row)
-    asked = [(key, row) for key, rows in by_key.items() for row in rows]
+    queried = [(key, row) for key, rows in by_key.items() for row in rows]
     # Beside several rows it would be unclear which payment the reply's own fields are about.
     envelope_fields = reply if len(listed) + malformed == 1 else {}
-    rows = _Rows(asked, at=raw.received_at, sent=sent)
+    rows = _Rows(queried, at=raw.received_at, sent=sent)
     entries: Sequence[Any]
     if sent.operation == REFUND_QUERY:
         entries = rows.read(REFUND_FIELDS, RefundRecord)
@@ -269,13 +269,13 @@ class _Rows:
 
     def __init__(
         self,
-        asked: Sequence[tuple[str, Mapping[str, Any]]],
+        queried: Sequence[tuple[str, Mapping[str, Any]]],
         *,
         at: datetime,
         sent: PreparedCall,
     ) -> None:
         self.findings: list[ReplyFinding] = []
-        self._asked, self._at, self._operation = asked, at, sent.operation
+        self._asked, self._at, self._operation = queried, at, sent.operation
         self._interface = sent.account.interface
 
     def orders(
@@ -288,27 +288,30 @@ class _Rows:
         meanings = self._interface.status_map.query_result
         codes = _texts([row.get("query_result") for _, row in self._asked])
         entries: list[OrderRecord | str | None] = [None] * len(codes)
-        shown: list[int] = []
+        reported: list[int] = []
         for at, code in enumerate(codes):
             meaning = "record" if code is None else meanings.get(code)
             if meaning == "failed":
                 entries[at] = f"query_result {redacted(code or '')}"
             elif meaning != "not_found":
-                shown.append(at)
+                reported.append(at)
             if meaning is None:
                 shown_code = redacted(code or "") or "missing"
                 message = f"query_result {shown_code} is not in the status map"
                 order_no = self._asked[at][0] if kind == "order_no" else ""
                 finding = ReplyFinding(FindingKind.UNMAPPED_CODE, message, order_no=order_no)
                 self.findings.append(finding)
-        self._asked = [self._asked[at] for at in shown]
+        self._asked = [self._asked[at] for at in reported]
         whole = risk_facts({}, reply=envelope_fields)
         risk = [
             whole if RISK_FIELDS.isdisjoint(row) else risk_facts(row, reply=envelope_fields)
             for _, row in self._asked
         ]
-        more: dict[str, Sequence[Any]] = {"reply_extra": [reply_extra] * len(shown), "risk": risk}
-        for at, entry in zip(shown, self.read(ORDER_FIELDS, OrderRecord, **more), strict=True):
+        more: dict[str, Sequence[Any]] = {
+            "reply_extra": [reply_extra] * len(reported),
+            "risk": risk,
+        }
+        for at, entry in zip(reported, self.read(ORDER_FIELDS, OrderRecord, **more), strict=True):
             entries[at] = entry
         return entries
 
@@ -323,9 +326,9 @@ class _Rows:
         for name, cell in fields.items():
             match cell:
                 case _Cell.TEXT:
-                    columns[name] = _shown(cells[name], keep=set(keys))
+                    columns[name] = _redacted(cells[name], keep=set(keys))
                 case _Cell.DATE | _Cell.NUMBER:
-                    columns[name] = _shown(cells[name])
+                    columns[name] = _redacted(cells[name])
                 case _:
                     columns[name] = cells[name]
             if cell is _Cell.DATE:
@@ -429,7 +432,7 @@ def _texts(cells: Sequence[Any]) -> list[str | None]:
         return [*map(text_of, cells)]
 
 
-def _shown(column: list[str], *, keep: Collection[str] | None = None) -> list[str]:
+def _redacted(column: list[str], *, keep: Collection[str] | None = None) -> list[str]:
     """Return a column safe to store and show; each distinct text is redacted once.
 
     Numbers in `keep` are not masked, nor, if it is None, any text that is only a number.

@@ -574,8 +574,10 @@ def _open_breaks(close: PreparedClose) -> Iterator[Mapping[str, Any]]:
     for row in with_answers(rows, close.answers):
         cells = {name: row[name] for name in BREAK_COLUMNS}
         at_risk, currency = row["exposure"], str(row["currency"])
-        shown = "" if pd.isna(at_risk) else format_minor_units(int(at_risk), currency=currency)
-        cells["exposure"] = shown
+        amount_text = (
+            "" if pd.isna(at_risk) else format_minor_units(int(at_risk), currency=currency)
+        )
+        cells["exposure"] = amount_text
         yield cells
 
 

@@ -93,7 +93,7 @@ class _Source:
 
 
 def export_month(
-    month: BusinessMonth, *, account: tuple[str, str], wanted: HandOut, environment: Environment
+    month: BusinessMonth, *, account: tuple[str, str], hand_out: HandOut, environment: Environment
 ) -> ExportedJournals:
     """Export the journals of a closed month, and record that they were exported.
 
@@ -115,10 +115,12 @@ def export_month(
         closed.at,
         closed=closed,
     )
-    return _hand_out(source, wanted=wanted, environment=environment)
+    return _hand_out(source, hand_out=hand_out, environment=environment)
 
 
-def export_of_night(run_id: str, *, wanted: HandOut, environment: Environment) -> ExportedJournals:
+def export_of_night(
+    run_id: str, *, hand_out: HandOut, environment: Environment
+) -> ExportedJournals:
     """Export and record the newest night's journals that belong to no earlier month.
 
     Raises:
@@ -129,14 +131,14 @@ def export_of_night(run_id: str, *, wanted: HandOut, environment: Environment) -
     """
     run, result = _proposing(run_id, environment=environment)
     later = dict[str, str]()
-    if not wanted.is_of_night:
+    if not hand_out.is_of_night:
         later = dict(_of_month(run, result, environment=environment))
     lines = _lines_of(result)
     source = _Source("this run", f"journals-{run_id}", lines, run, lines, run.as_of, later)
-    return _hand_out(source, wanted=wanted, environment=environment)
+    return _hand_out(source, hand_out=hand_out, environment=environment)
 
 
-def _hand_out(source: _Source, *, wanted: HandOut, environment: Environment) -> ExportedJournals:
+def _hand_out(source: _Source, *, hand_out: HandOut, environment: Environment) -> ExportedJournals:
     """Write journals, once each.
 
     A journal is recorded before its file is published: after a crash between the two it is missing
@@ -147,25 +149,25 @@ def _hand_out(source: _Source, *, wanted: HandOut, environment: Environment) -> 
             in a currency that is named, or a file with other content is at the path.
     """
     currencies = {line.currency for line in source.lines}
-    if strange := {*wanted.currencies} - currencies:
+    if strange := {*hand_out.currencies} - currencies:
         msg = (
             f"no journal of {source.what} is in {', '.join(sorted(strange))}; nothing was handed "
             "out: name currencies of its journals, or none for all"
         )
         raise UsageError(msg)
-    chosen = {*wanted.currencies} or currencies
+    chosen = {*hand_out.currencies} or currencies
     source = replace(source, lines=[line for line in source.lines if line.currency in chosen])
     closed = source.closed
-    with output_folder(wanted.out) as place, environment.store.writing() as connection:
+    with output_folder(hand_out.out) as place, environment.store.writing() as connection:
         if closed and _closed(connection, closed.account, month=closed.month) != closed:
             msg = f"{closed.month} was closed anew at this moment; nothing was handed out"
             raise UsageError(msg)
-        going, before, held_back = _choice(connection, source, again=wanted.again)
+        going, before, held_back = _choice(connection, source, again=hand_out.again)
         codes = environment.settings.rules.journal.export or JournalExport()
-        parts = [source.name, *sorted({*wanted.currencies}), *["again"] * bool(wanted.again)]
-        wanted_files = JournalFiles("-".join(parts), wanted.format, source.written_at, codes)
-        files = journal_files(going, wanted=wanted_files)
-        for path, content in ((wanted.out / name, files[name]) for name in files):
+        names = [source.name, *sorted({*hand_out.currencies}), *["again"] * bool(hand_out.again)]
+        wanted_files = JournalFiles("-".join(names), hand_out.format, source.written_at, codes)
+        files = journal_files(going, layout=wanted_files)
+        for path, content in ((hand_out.out / name, files[name]) for name in files):
             if path.exists() and path.read_bytes() != content:
                 msg = (
                     f"{path} lies there with another content, of an earlier export; nothing "
@@ -173,8 +175,8 @@ def _hand_out(source: _Source, *, wanted: HandOut, environment: Environment) -> 
                 )
                 raise UsageError(msg)
         write_files(place, {name: [text] for name, text in files.items()})
-        _note(connection, source, chosen=going, wanted=wanted, at=environment.clock())
-    paths = tuple(wanted.out / name for name in files)
+        _note(connection, source, chosen=going, hand_out=hand_out, at=environment.clock())
+    paths = tuple(hand_out.out / name for name in files)
     number = closed.number if closed else 0
     return ExportedJournals(
         paths, len({line.journal_id for line in going}), before, held_back, number
@@ -284,7 +286,7 @@ def _note(
     source: _Source,
     *,
     chosen: Sequence[JournalLine],
-    wanted: HandOut,
+    hand_out: HandOut,
     at: datetime,
 ) -> None:
     """Record what is exported: proposals of the night, and accruals and reversals of the close."""
@@ -293,8 +295,8 @@ def _note(
     days: dict[str, list[str]] = {name: [] for name, _, _ in journals}
     for day, name in sorted({(line.day, line.journal_id) for line in proposed}):
         days[name].append(f"{day}")
-    how: dict[str, Any] = {"days": days, "written_as": wanted.format, "at": at}
-    how |= {"journals": [*journals], "is_again": bool(wanted.again)}
+    how: dict[str, Any] = {"days": days, "written_as": hand_out.format, "at": at}
+    how |= {"journals": [*journals], "is_again": bool(hand_out.again)}
     if proposed:
         journal_rows.note_exported(connection, source.newest, **how)
     if source.closed is None:
@@ -307,8 +309,8 @@ def _note(
             MonthJournal(name, rows[0].kind, day, currency, sum(row.debit for row in rows))
             for (day, name, currency), rows in journals_of(own)
         ],
-        written_as=wanted.format,
-        is_again=bool(wanted.again),
+        written_as=hand_out.format,
+        is_again=bool(hand_out.again),
         at=at,
     )
 
@@ -352,8 +354,10 @@ def _written_off_since(connection: Connection, run: Run) -> set[str]:
     """Return breaks written off since the night, or waiting for a second person to agree to it."""
     account = run.account
     waiting = resolution_rows.waiting_write_offs(connection)
-    asked = {each.break_id for each in waiting if (each.merchant_id, each.account_id) == account}
-    return {*resolution_rows.agreed_write_offs(connection, account)} | asked
+    waiting_ids = {
+        each.break_id for each in waiting if (each.merchant_id, each.account_id) == account
+    }
+    return {*resolution_rows.agreed_write_offs(connection, account)} | waiting_ids
 
 
 def _of_month(

@@ -68,18 +68,18 @@ class JournalFiles:
     codes: JournalExport = field(default_factory=JournalExport)
 
 
-def journal_files(lines: Sequence[JournalLine], *, wanted: JournalFiles) -> dict[str, bytes]:
+def journal_files(lines: Sequence[JournalLine], *, layout: JournalFiles) -> dict[str, bytes]:
     """Return name -> content of the files with these lines; no files for no lines.
 
     Raises:
         UsageError: a journal does not balance, a setting that the format needs is not declared, or
             the format cannot hold a line.
     """
-    if wanted.format not in FORMATS:
-        msg = f"--format is one of {', '.join(FORMATS)}, not {wanted.format!r}"
+    if layout.format not in FORMATS:
+        msg = f"--format is one of {', '.join(FORMATS)}, not {layout.format!r}"
         raise UsageError(msg)
-    how, ordered = FORMATS[wanted.format], in_order(lines)
-    write = _WRITERS.get(wanted.format, _table)
+    how, ordered = FORMATS[layout.format], in_order(lines)
+    write = _WRITERS.get(layout.format, _table)
 
     def file_of(line: JournalLine) -> list[str]:
         own = {"month": f"{line.day:%Y-%m}", "currency": line.currency}
@@ -87,29 +87,31 @@ def journal_files(lines: Sequence[JournalLine], *, wanted: JournalFiles) -> dict
 
     files = {}
     for _, group in groupby(sorted(ordered, key=file_of), key=file_of):
-        for number, part in enumerate(_parts_of([*group], lines_max=how.get("lines_max")), start=1):
+        for number, piece in enumerate(
+            _pieces_of([*group], lines_max=how.get("lines_max")), start=1
+        ):
             name = how["file"].format(
-                name=wanted.name,
-                currency=part[0].currency,
-                month=f"{part[0].day:%Y-%m}",
+                name=layout.name,
+                currency=piece[0].currency,
+                month=f"{piece[0].day:%Y-%m}",
                 part=number,
                 further=f"-{number}" if number > 1 else "",
             )
-            files[name] = write(part, wanted)
+            files[name] = write(piece, layout)
     return files
 
 
-def _parts_of(
+def _pieces_of(
     ordered: Sequence[JournalLine], *, lines_max: int | None
 ) -> Iterator[list[JournalLine]]:
     """Split lines into the number that a program accepts in one file; a journal stays whole."""
-    part: list[JournalLine] = []
+    piece: list[JournalLine] = []
     for _, own in journals_of(ordered):
-        if part and lines_max and len(part) + len(own) > lines_max:
-            yield part
-            part = []
-        part += own
-    yield part
+        if piece and lines_max and len(piece) + len(own) > lines_max:
+            yield piece
+            piece = []
+        piece += own
+    yield piece
 
 
 def in_order(lines: Iterable[JournalLine]) -> list[JournalLine]:
@@ -165,8 +167,8 @@ SAP_HASH_DIGITS = 8
 """Of a reference that replaces a journal id too long for it."""
 
 
-def _table(lines: Sequence[JournalLine], wanted: JournalFiles) -> bytes:
-    how, codes = FORMATS[wanted.format], wanted.codes
+def _table(lines: Sequence[JournalLine], layout: JournalFiles) -> bytes:
+    how, codes = FORMATS[layout.format], layout.codes
     rows = [
         _cells(line, number=number, codes=codes)
         for number, (_, own) in enumerate(journals_of(lines), start=1)
@@ -328,9 +330,9 @@ _ACCOUNT = re.compile(r"(?!0+$)[0-9]+", re.ASCII)
 _NO_REFERENCE = re.compile(r"[^A-Za-z0-9$%&*+/-]")
 
 
-def _datev(lines: Sequence[JournalLine], wanted: JournalFiles) -> bytes:
+def _datev(lines: Sequence[JournalLine], layout: JournalFiles) -> bytes:
     """Format a DATEV Buchungsstapel: one batch, with lines of one month and one currency."""
-    datev = wanted.codes.datev
+    datev = layout.codes.datev
     if datev is None:
         msg = (
             "DATEV asks whose ledger it is, and [journal.export.datev] of rules.toml declares "
@@ -347,9 +349,9 @@ def _datev(lines: Sequence[JournalLine], wanted: JournalFiles) -> bytes:
                 "how long they are"
             )
             raise UsageError(msg)
-    rate, keys = _rate(lines[0], datev=datev), wanted.codes.tax_codes
+    rate, keys = _rate(lines[0], datev=datev), layout.codes.tax_codes
     rows = [row for _, own in journals_of(lines) for row in _rows(own, keys=keys, rate=rate)]
-    head = _head(lines, datev=datev, written_at=wanted.written_at)
+    head = _head(lines, datev=datev, written_at=layout.written_at)
     text = "".join(f"{';'.join(row)}\r\n" for row in (head, EMPTY, *rows))
     try:
         return text.encode(ENCODING)
@@ -479,7 +481,7 @@ def _notes(line: JournalLine, *, reference: str) -> dict[str, str]:
         "Order": _one_line(line.order_no),
         "Text": text if len(defused(text)) > TEXT_CHARACTERS_MAX else "",
     }
-    notes = [(kind, part) for kind, words in whole.items() for part in _pieces(words)]
+    notes = [(kind, piece) for kind, words in whole.items() for piece in _pieces(words)]
     if len(notes) > NOTES_MAX:
         msg = (
             f"journal {line.journal_id}: DATEV has no room for a text of {len(text)} characters; "
@@ -498,9 +500,9 @@ def _pieces(text: str) -> Iterator[str]:
     """Yield a text in pieces that fit a note, none of them a formula."""
     while text:
         size = NOTE_CHARACTERS_MAX
-        while len(part := defused(text[:size])) > NOTE_CHARACTERS_MAX:
+        while len(piece := defused(text[:size])) > NOTE_CHARACTERS_MAX:
             size -= 1
-        yield part
+        yield piece
         text = text[size:]
 
 

@@ -81,7 +81,7 @@ class MonthToSign:
 
 
 def sign_close(
-    wanted: MonthToSign, *, person: Person, drawn: DrawnClose, environment: Environment
+    to_sign: MonthToSign, *, person: Person, drawn: DrawnClose, environment: Environment
 ) -> CloseDecision:
     """Sign a month as one person.
 
@@ -91,19 +91,19 @@ def sign_close(
         NightHeldError: somebody else is closing a month of the account at this moment.
         ArchiveError: its folder cannot be written, or those of the nights cannot be read.
     """
-    if wanted.role not in ROLES:
+    if to_sign.role not in ROLES:
         msg = f"a role is one of {', '.join(ROLES)}"
         raise UsageError(msg)
     person.refuse_unproven()
-    close = prepared_close(wanted.month, account=wanted.account, environment=environment)
-    return _Signing(wanted, close, reviewed_close(close), person, environment).decide(drawn)
+    close = prepared_close(to_sign.month, account=to_sign.account, environment=environment)
+    return _Signing(to_sign, close, reviewed_close(close), person, environment).decide(drawn)
 
 
 @dataclass(frozen=True, slots=True)
 class _Signing:
     """One signature under one prepared close."""
 
-    wanted: MonthToSign
+    to_sign: MonthToSign
     close: PreparedClose
     seen: ReviewedClose
     person: Person
@@ -115,11 +115,11 @@ class _Signing:
             first = self._first(connection)
         if problem := next(self._problems(), ""):
             raise UsageError(problem)
-        refuse_role(self.wanted.role, person=self.person)
+        refuse_role(self.to_sign.role, person=self.person)
         if first is None or first.says["digest"] != self.seen.digest:
             return self._note_first()
-        if self.wanted.role == first.says["role"]:
-            role, month = self.wanted.role, self.wanted.month.name
+        if self.to_sign.role == first.says["role"]:
+            role, month = self.to_sign.role, self.to_sign.month.name
             msg = (
                 f"{first.as_text} signed {month} as {role} already; the {other_role(role)} signs "
                 "next"
@@ -130,7 +130,7 @@ class _Signing:
 
     @property
     def _period(self) -> str:
-        return period_of(self.wanted.account, self.wanted.month.name)
+        return period_of(self.to_sign.account, self.to_sign.month.name)
 
     def _first(self, connection: Connection) -> Endorsement | None:
         """Return the first signature that is still valid."""
@@ -140,7 +140,7 @@ class _Signing:
         return waiting[-1] if waiting else None
 
     def _problems(self) -> Iterator[str]:
-        close, month, digest = self.close, self.wanted.month.name, self.seen.digest
+        close, month, digest = self.close, self.to_sign.month.name, self.seen.digest
         if (closed := close.state.closed) is not None:
             yield (
                 f"{closed.month} is CLOSED: {closed.by} closed it on {closed.at:%Y-%m-%d %H:%M} "
@@ -153,13 +153,13 @@ class _Signing:
                 f"{month} is NOT READY: {blockers[0].without_code}{more}; nothing was signed: "
                 f"`recon close {month}` says what blocks it"
             )
-        asked = self.wanted.seen
-        if len(asked) < DIGITS_READ:
+        given = self.to_sign.seen
+        if len(given) < DIGITS_READ:
             yield f"say what you looked at: the first {DIGITS_READ} digits of the close's digest"
-        if not digest.startswith(asked):
+        if not digest.startswith(given):
             yield (
                 f"{month} is not what you looked at: its digest begins with "
-                f"{digest[:DIGITS_READ]}, yours with {asked[:DIGITS_READ]}; nothing was signed: "
+                f"{digest[:DIGITS_READ]}, yours with {given[:DIGITS_READ]}; nothing was signed: "
                 f"look at it again (`recon close {month}`), and sign that one"
             )
 
@@ -180,11 +180,11 @@ class _Signing:
 
     def _close(self, signed: Endorsement, *, drawn: DrawnClose) -> CloseDecision:
         """Store the second signature: write the folder, then commit the transaction that closes."""
-        account, store, at = self.wanted.account, self.environment.store, self.person.at
-        month = self.wanted.month.name
+        account, store, at = self.to_sign.account, self.environment.store, self.person.at
+        month = self.to_sign.month.name
         names = (
             CloseSignature(signed.says["role"], signed.as_text, signed.made_at),
-            CloseSignature(self.wanted.role, self.person.as_text, at),
+            CloseSignature(self.to_sign.role, self.person.as_text, at),
         )
         ordered = tuple(sorted(names, key=lambda name: ROLES.index(name.role)))
         try:
@@ -234,7 +234,7 @@ class _Signing:
         Raises:
             UsageError: it is not, a night of the month is running, or a later month is closed.
         """
-        account, month = self.wanted.account, self.wanted.month
+        account, month = self.to_sign.account, self.to_sign.month
         run = runs.active(connection, account)
         is_live = run is not None and run.mode is Mode.LIVE
         if run is not None and is_live and run.business_date <= month.last:
@@ -261,15 +261,15 @@ class _Signing:
 
     def _signed(self, connection: Connection) -> tuple[Endorsement, Endorsement] | None:
         """Take in the signature; return both if it is the second."""
-        which = f"{self.wanted.month.name} of {'/'.join(self.wanted.account)}"
+        which = f"{self.to_sign.month.name} of {'/'.join(self.to_sign.account)}"
         return decide(
             connection,
             Kind.CLOSE,
             self._period,
             person=self.person,
             says={
-                "reason": f"{which}, as {self.wanted.role}",
-                "role": self.wanted.role,
+                "reason": f"{which}, as {self.to_sign.role}",
+                "role": self.to_sign.role,
                 "digest": self.seen.digest,
                 "seen": json.dumps(self.seen.document, sort_keys=True),
             },

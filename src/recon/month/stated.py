@@ -254,9 +254,11 @@ def _with_earlier(
     A night whose folder was purged is not among them; the others are numbered up to -1.
     """
     first = date.fromisoformat(nights[0].business_date)
-    if min(live) >= first or not (asked := earlier_query(frame, nights=nights)).payments:
+    if min(live) >= first or not (of_earlier := earlier_query(frame, nights=nights)).payments:
         return frame
-    paid_on = None if asked.since is None else frame.calendar.business_date_of(asked.since)
+    paid_on = (
+        None if of_earlier.since is None else frame.calendar.business_date_of(of_earlier.since)
+    )
     days = earlier_days(live, first=first, paid_on=paid_on, nights_max=NIGHTS_MAX - len(nights))
     before = [live[day] for day in days]
     with environment.store.reading() as connection:
@@ -282,8 +284,8 @@ def earlier_days(
     """
     since = first - timedelta(days=EARLIER_DAYS)
     since = since if paid_on is None else min(since, paid_on)
-    asked = sorted(day for day in days if since <= day < first)
-    return asked[max(len(asked) - nights_max, 0) :]
+    of_earlier = sorted(day for day in days if since <= day < first)
+    return of_earlier[max(len(of_earlier) - nights_max, 0) :]
 
 
 def _night(
@@ -472,12 +474,12 @@ def earlier_query(frame: MonthFrame, *, nights: Sequence[MonthNight]) -> Earlier
     """
     with _opened(frame, nights=nights, files=("answers", "settlement")) as month:
         month.run(_text(EARLIER))
-        asked = month.connection.table(
+        of_earlier = month.connection.table(
             "SELECT count(*), min(paid_at) FROM ("
             "SELECT *, NULL AS paid_at FROM won UNION ALL BY NAME FROM came_back) "
             "WHERE transaction_id <> '' OR order_no <> ''"
         )
-    return EarlierQuery(*(column[0].as_py() for column in asked.columns))
+    return EarlierQuery(*(column[0].as_py() for column in of_earlier.columns))
 
 
 def statement_of(frame: MonthFrame, *, nights: Sequence[MonthNight]) -> MonthStatement:
@@ -498,7 +500,7 @@ def statement_of(frame: MonthFrame, *, nights: Sequence[MonthNight]) -> MonthSta
             "SELECT currency, sum(amount)::BIGINT FROM paid "
             "WHERE is_own AND state = 'OPENING' GROUP BY currency"
         )
-        shown = [_in_order(_text(name)) for name in (*EQUATIONS, FIGURES)]
+        tables = [_in_order(_text(name)) for name in (*EQUATIONS, FIGURES)]
         lost = month.rows("SELECT DISTINCT settled_on, batch_id FROM lost_lines ORDER BY ALL")
         return MonthStatement(
             month=frame.month,
@@ -520,7 +522,7 @@ def statement_of(frame: MonthFrame, *, nights: Sequence[MonthNight]) -> MonthSta
             breaks=_breaks(nights, frame=frame),
             estimates=dict(month.rows("SELECT currency, amount FROM estimates ORDER BY ALL")),
             lost_batches=lost,
-            sql="\n\n".join((*month.script, *(f"{text.rstrip()};" for text in shown))) + "\n",
+            sql="\n\n".join((*month.script, *(f"{text.rstrip()};" for text in tables))) + "\n",
         )
 
 

@@ -43,7 +43,7 @@ def check_address(address: str) -> str:
         ConfigurationError: not an address, or one that would send messages or passwords unencrypted
             or without verifying the certificate.
     """
-    return _shown(_opened(address), address=address)
+    return _displayed(_opened(address), address=address)
 
 
 def deliver(
@@ -88,7 +88,7 @@ def _problem_of(message: Message, *, address: str) -> str:
     if taken:
         return ""
     why = f"answered {heard.status}" if heard.status else "did not take it, or is not there"
-    return f"{_shown(service, address=address)} {why}"
+    return f"{_displayed(service, address=address)} {why}"
 
 
 class _Statuses(logging.Handler):
@@ -157,7 +157,7 @@ def _host_of(service: Any, *, address: str) -> str:
     return getattr(service, "smtp_host", None) or urlsplit(address).hostname or ""
 
 
-def _shown(service: Any, *, address: str) -> str:
+def _displayed(service: Any, *, address: str) -> str:
     """Return type and host, or only the type of services whose host is a token."""
     scheme = address.partition("://")[0].lower()
     has_host = bool(service.protocol)

@@ -75,15 +75,15 @@ def open_log(variables: Mapping[str, str]) -> None:
         ConfigurationError: the file cannot be written.
     """
     logger = logging.getLogger(LOGGER)
-    wanted = variables.get(LOG_VARIABLE, "").strip()
+    value = variables.get(LOG_VARIABLE, "").strip()
     for handler in tuple(logger.handlers):
-        if not isinstance(handler, _Lines) or handler.baseFilename == os.path.abspath(wanted):  # noqa: PTH100 - as logging does
+        if not isinstance(handler, _Lines) or handler.baseFilename == os.path.abspath(value):  # noqa: PTH100 - as logging does
             continue
         logger.removeHandler(handler)
         handler.close()
-    if not wanted or any(isinstance(handler, _Lines) for handler in logger.handlers):
+    if not value or any(isinstance(handler, _Lines) for handler in logger.handlers):
         return
-    logger.addHandler(_opened(Path(wanted)))
+    logger.addHandler(_opened(Path(value)))
     logger.setLevel(logging.INFO)
     # A host program's own handlers get the messages from the steps, and not again from here.
     logger.propagate = False

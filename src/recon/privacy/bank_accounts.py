@@ -56,6 +56,6 @@ def _masked(match: re.Match[str]) -> str:
 
 def _has_check_digits(number: str) -> bool:
     """Return whether a number passes the check of ISO 13616 (modulo 97 is 1)."""
-    turned = number[4:] + number[:4]
-    digits = "".join(str(int(character, LETTER_BASE)) for character in turned)
+    rotated = number[4:] + number[:4]
+    digits = "".join(str(int(character, LETTER_BASE)) for character in rotated)
     return int(digits) % CHECK_MODULUS == CHECK_REMAINDER

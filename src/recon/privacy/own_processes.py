@@ -43,11 +43,11 @@ class OwnProcess:
             except BaseException:
                 ours.close()
                 raise
-        self.door = Connection(ours.detach())
+        self.pipe = Connection(ours.detach())
 
     def end(self) -> int:
         """Close the socket and wait for the end of the process; return its exit code."""
-        self.door.close()
+        self.pipe.close()
         try:
             return self.process.wait(END_SECONDS)
         except subprocess.TimeoutExpired:

@@ -148,11 +148,11 @@ class _Process(OwnProcess):
             SqlError: it died during the request, or before.
         """
         try:
-            self.door.send_bytes(json.dumps(request).encode())
-            if not self.door.poll(wait_seconds):
+            self.pipe.send_bytes(json.dumps(request).encode())
+            if not self.pipe.poll(wait_seconds):
                 self.end()
                 return None
-            answer: dict[str, Any] = json.loads(self.door.recv_bytes())
+            answer: dict[str, Any] = json.loads(self.pipe.recv_bytes())
         except (EOFError, OSError):
             code = self.end()
             how = signal.Signals(-code).name if code < 0 else f"exit code {code}"

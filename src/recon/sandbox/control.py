@@ -283,9 +283,9 @@ def overview(sandbox: Sandbox, *, searched: str) -> str:
     database, now = sandbox.database, sandbox.clock.now()
     text = searched[:SEARCH_LENGTH_MAX]
     pattern = "%" + text.replace("!", "!!").replace("%", "!%").replace("_", "!_") + "%"
-    asked = (pattern, pattern, PAYMENTS_DISPLAYED)
+    patterns = (pattern, pattern, PAYMENTS_DISPLAYED)
     payments = database.payments(
-        "transaction_id", keys=[row[0] for row in database.select(_SEARCH, asked)]
+        "transaction_id", keys=[row[0] for row in database.select(_SEARCH, patterns)]
     )
     own = {"kind", "operation"}
     return rendered(
@@ -298,7 +298,7 @@ def overview(sandbox: Sandbox, *, searched: str) -> str:
         payments_max=PAYMENTS_DISPLAYED,
         # Effects of payouts and subscriptions belong to no payment.
         found=[(payment, state_of(sandbox, payment, now=now)) for payment in reversed(payments)],
-        others=database.select(_WITHOUT_PAYMENT, asked),
+        others=database.select(_WITHOUT_PAYMENT, patterns),
         planned=[
             (entry, entry.rule.model_dump_json(exclude_defaults=True, exclude=own))
             for entry in planned_faults(database)

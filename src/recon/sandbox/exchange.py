@@ -277,8 +277,8 @@ def _stray(sandbox: Sandbox, reply: OperationReply) -> list[Row]:
 def _lagging(sandbox: Sandbox, row: Row, *, fault: Fault) -> Row | None:
     """The row with its payment's state before the last change, None for a refund not yet there."""
     payment = sandbox.database.payment(_key_of(row)[0])
-    wanted = {key for picked in fault.picked for key in picked if key}
-    if payment is None or not payment.previous_state or (wanted and not wanted & set(_key_of(row))):
+    keys = {key for picked in fault.picked for key in picked if key}
+    if payment is None or not payment.previous_state or (keys and not keys & set(_key_of(row))):
         return row
     if fault.rule.seconds is not None:
         # Only while its last effect is younger than this many seconds of the virtual clock.

@@ -178,8 +178,8 @@ class Fault:
         if self.rule.row is not None:
             return frozenset({self.rule.row % len(keys)} if keys else ())
         if self.picked:
-            wanted = {key for row in self.picked for key in row if key}
-            return frozenset(index for index, row in enumerate(keys) if wanted & set(row))
+            named = {key for row in self.picked for key in row if key}
+            return frozenset(index for index, row in enumerate(keys) if named & set(row))
         return frozenset({0} if keys else ())
 
 

@@ -310,14 +310,14 @@ def _in_effect(sandbox: Sandbox, call: Call, payment: Payment) -> Payment:
         payment = _noted(payment, token_id=token_id)
     if asked := _asked_for(payment, now=call.now):
         number = database.next_number("subscriptions")
-        begun = replace(asked, recurring_id=f"RC{number:09d}").renewed()
-        database.write("subscription", [begun], kind=Subscription)
+        started = replace(asked, recurring_id=f"RC{number:09d}").renewed()
+        database.write("subscription", [started], kind=Subscription)
         payment = _noted(
             payment,
-            contract_name=begun.contract_name,
-            recurring_id=begun.recurring_id,
-            recurring_deduction_period=f"{begun.interval_count} {begun.interval}",
-            recurring_deduction_time=as_text(begun.end_of(1)),
+            contract_name=started.contract_name,
+            recurring_id=started.recurring_id,
+            recurring_deduction_period=f"{started.interval_count} {started.interval}",
+            recurring_deduction_time=as_text(started.end_of(1)),
         )
     return _moved(sandbox, _noted(payment, stage="", info=SUCCESS), state=state)
 
@@ -444,7 +444,7 @@ def _unfit_card(sandbox: Sandbox, call: Call) -> str:
 def _refuse_card(sandbox: Sandbox, call: Call, reason: str) -> OperationReply:
     """The XML reply to a card payment that was refused before it was created."""
     info, card = sandbox.terms.refusal(reason), _masked(call.text("card"))
-    refused = Payment(
+    rejected = Payment(
         transaction_id="",
         **call.texts("order_no", "merchant_id", "account_id"),
         currency="",
@@ -453,10 +453,10 @@ def _refuse_card(sandbox: Sandbox, call: Call, reason: str) -> OperationReply:
         created_at=call.now,
         detail=Detail(info=info, note=call.text("note"), card=card),
     )
-    content = _result_of(sandbox, refused, **call.texts("amount", "currency"))
+    content = _result_of(sandbox, rejected, **call.texts("amount", "currency"))
     if reason == "signature":
         content["encryption_data"] = ""
-    return _payment_reply(refused, content)
+    return _payment_reply(rejected, content)
 
 
 def _answer_card(sandbox: Sandbox, call: Call) -> OperationReply:
@@ -747,11 +747,11 @@ def _instant(text: str, *, otherwise: int) -> int:
         return 0
 
 
-def _answer_end(sandbox: Sandbox, call: Call, refused: str = "") -> OperationReply:
+def _answer_end(sandbox: Sandbox, call: Call, rejected: str = "") -> OperationReply:
     """End a subscription (state Inactived); refuse a second time, or another contract name."""
     database, ids = sandbox.database, ("", "")
-    message = sandbox.terms.refusal(refused) if refused else ""
-    if not refused:
+    message = sandbox.terms.refusal(rejected) if rejected else ""
+    if not rejected:
         statement = f"SELECT {COLUMNS} FROM subscription WHERE recurring_id = ?"  # noqa: S608
         named = (call.text("account_id"), call.text("contract_name").strip())
         rows = database.select(statement, (call.text("recurring_id"),))
@@ -779,7 +779,7 @@ def _answer_end(sandbox: Sandbox, call: Call, refused: str = "") -> OperationRep
         **call.texts("merchant_id", "account_id", "recurring_id", "contract_name"),
         "cancel_status": status,
         "error_message": message,
-        "encryption_data": echoed_signature(call, reason=refused),
+        "encryption_data": echoed_signature(call, reason=rejected),
     }
     row_reply = RowReply(*ids, status, message)
     return OperationReply(content, row_replies=(row_reply,), outcome=status)

@@ -223,23 +223,25 @@ class Outage:
         """Refuse every connection for this many real seconds; one outage at a time."""
         if self._task is not None and not self._task.done():
             return
-        places = [door.getsockname() for server in self.server.servers for door in server.sockets]
+        addresses = [
+            listener.getsockname() for server in self.server.servers for listener in server.sockets
+        ]
         # Closed before the reply is sent: a client that has read it can no longer connect.
         for server in self.server.servers:
             server.close()
-        self._task = asyncio.get_running_loop().create_task(self._reopen(places, after=seconds))
+        self._task = asyncio.get_running_loop().create_task(self._reopen(addresses, after=seconds))
 
-    async def _reopen(self, places: list[tuple[str, int]], *, after: float) -> None:
+    async def _reopen(self, addresses: list[tuple[str, int]], *, after: float) -> None:
         await asyncio.sleep(after)
         if self.server.should_exit:
             return
         self.server.servers = []
-        for address in places:
-            door = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-            door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            door.bind(address)
+        for address in addresses:
+            listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(address)
             loop = asyncio.get_running_loop()
-            opened = await loop.create_server(self._protocol, sock=door, backlog=BACKLOG)
+            opened = await loop.create_server(self._protocol, sock=listener, backlog=BACKLOG)
             self.server.servers.append(opened)
 
     def _protocol(self) -> asyncio.Protocol:

@@ -162,8 +162,8 @@ class _Processes:
             for _ in range(ATTEMPTS):
                 process = self._own.process = getattr(self._own, "process", None) or self._begin()
                 with suppress(OSError, EOFError):
-                    process.door.send_bytes(task)
-                    answered: Answer = pickle.loads(process.door.recv_bytes())  # noqa: S301 - of the process begun here
+                    process.pipe.send_bytes(task)
+                    answered: Answer = pickle.loads(process.pipe.recv_bytes())  # noqa: S301 - of the process begun here
                     return answered
                 self._own.process = None
         except OSError as error:
@@ -188,10 +188,10 @@ class _Processes:
 
 def answer(descriptor: int) -> None:
     """Main loop of such a process: run each part received and send back its result."""
-    door = Connection(descriptor)
+    pipe = Connection(descriptor)
     with suppress(EOFError):
         while True:
-            door.send_bytes(pickle.dumps(_outcome(door.recv_bytes())))
+            pipe.send_bytes(pickle.dumps(_outcome(pipe.recv_bytes())))
             give_back()
 
 

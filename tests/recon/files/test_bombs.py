@@ -120,12 +120,12 @@ def test_every_bomb_is_refused_by_its_name_in_little_memory_and_time(read_apart,
 
 
 def test_as_many_bad_rows_as_are_told_are_told():
-    rejected = Rows("o.csv", header=(), wanted=())
+    rejected = Rows("o.csv", header=(), columns_read=())
     for line in range(REJECTED_ROWS_MAX):
         rejected.take_bad(BadRow(line, "has 1 cells", "x"))
     with pytest.raises(SourceUnreadableError, match="up to line 7, which has 1 cells; check"):
         rejected.take_bad(BadRow(7, "has 1 cells", "x"))
-    rejected = Rows("o.csv", header=(), wanted=())
+    rejected = Rows("o.csv", header=(), columns_read=())
     rejected.take_bad(BadRow(2, "has 1 cells", "x" * REJECTED_CHARACTERS_MAX))
     with pytest.raises(SourceUnreadableError, match="up to line 3, which"):
         rejected.take_bad(BadRow(3, "has 1 cells", "x"))

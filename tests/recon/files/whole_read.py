@@ -80,5 +80,5 @@ def read_table(
 ) -> Table:
     """As `proven_table`, of a file; `schema`: another layout of this kind, as the inbox file's."""
     wanted = schema or schema_of(kind)
-    raw = raw_of(read_bytes(path), wanted=read_of(wanted, layout=layout), layout=layout)
+    raw = raw_of(read_bytes(path), columns_read=read_of(wanted, layout=layout), layout=layout)
     return proven_table(path, raw, schema=wanted, rules=rules, layout=layout, zone=zone)

@@ -39,7 +39,7 @@ _LINE_END = re.compile(r"\r?\n|\Z")
 
 
 def csv_table(
-    file: FileBytes, *, wanted: Container[str], layout: FileLayout = STANDARD
+    file: FileBytes, *, columns_read: Container[str], layout: FileLayout = STANDARD
 ) -> RawTable:
     """Read the wanted columns of a CSV file.
 
@@ -69,14 +69,14 @@ def csv_table(
     # Some files end each line, or only the header or only the rows, with a delimiter.
     in_header = len(names) > 1 and not names[-1].strip()
     is_open = in_header or (len(row.cells) == len(names) + 1 and not row.cells[-1].strip())
-    once = wanted.read if isinstance(wanted, EveryColumn) else wanted
-    header = checked_header(names[:-1] if in_header else names, name=name, wanted=once)
+    once = columns_read.read if isinstance(columns_read, EveryColumn) else columns_read
+    header = checked_header(names[:-1] if in_header else names, name=name, columns_read=once)
     if len(header) == 1:
         needed = "a comma" if layout.delimiter == "," else repr(layout.delimiter)
         for separator in SEPARATORS:
             if separator in header[0]:
                 refuse(name, f"separates its columns by {separator!r}; {needed} is needed")
-    rows = _CsvRows(scanner, header=header, wanted=wanted, is_open=is_open)
+    rows = _CsvRows(scanner, header=header, columns_read=columns_read, is_open=is_open)
     while start < len(text):
         start, line = rows.take_window(start, line=line)
     table = rows.table(declared=declared)
@@ -92,12 +92,17 @@ class _CsvRows(Rows):
     """Collects the rows of a text, one window of whole lines at a time."""
 
     def __init__(
-        self, scanner: "_Scanner", *, header: Sequence[str], wanted: Container[str], is_open: bool
+        self,
+        scanner: "_Scanner",
+        *,
+        header: Sequence[str],
+        columns_read: Container[str],
+        is_open: bool,
     ) -> None:
-        super().__init__(scanner.name, header=header, wanted=wanted)
+        super().__init__(scanner.name, header=header, columns_read=columns_read)
         self._scanner, self._is_open = scanner, is_open
         self._width = len(header) + is_open
-        self._columns = [(at, name) for at, name in enumerate(header) if name in wanted]
+        self._columns = [(at, name) for at, name in enumerate(header) if name in columns_read]
 
     def take_window(self, start: int, *, line: int) -> tuple[int, int]:
         """Read one window of lines; return the offset and line number of the next record."""
@@ -160,8 +165,10 @@ class _CsvRows(Rows):
         shown_cells: tuple[str, ...] = ()
         if len(cells) != self._width and not record.stray_quote:
             shown_cells = tuple(map(str.strip, cells[: self._width]))
-        shown = text[start : record.end][:CELL_CHARACTERS_MAX].strip("\r\n")
-        self.take_bad(BadRow(line, problem, shown, shown_cells, is_short=len(cells) < self._width))
+        excerpt = text[start : record.end][:CELL_CHARACTERS_MAX].strip("\r\n")
+        self.take_bad(
+            BadRow(line, problem, excerpt, shown_cells, is_short=len(cells) < self._width)
+        )
         return record.end
 
     def _refuse_nameless(self, line: int) -> NoReturn:

@@ -53,7 +53,9 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _BLANK = b" \t\r\n"
 
 
-def json_table(file: FileBytes, *, wanted: Container[str], rows_max: int | None = None) -> RawTable:
+def json_table(
+    file: FileBytes, *, columns_read: Container[str], rows_max: int | None = None
+) -> RawTable:
     """Read the wanted columns of a JSON lines file in UTF-8.
 
     Raises:
@@ -63,7 +65,7 @@ def json_table(file: FileBytes, *, wanted: Container[str], rows_max: int | None 
     return table_of(
         (_record(number, line) for number, own in lines if (line := own.strip(_BLANK))),
         name=file.path.name,
-        wanted=wanted,
+        columns_read=columns_read,
         nothing=lambda first: f"has no line that is a JSON object{first}",
         rows_max=rows_max,
     )
@@ -81,8 +83,8 @@ def _record(number: int, line: bytes) -> Record:
         problem = f"is not JSON: {error.msg} at character {error.pos + 1}"
     except ValueError as error:
         problem = str(error)
-    shown = line[:CELL_CHARACTERS_MAX].decode("utf-8", "replace")
-    return Record(number, {}, problem, shown)
+    excerpt = line[:CELL_CHARACTERS_MAX].decode("utf-8", "replace")
+    return Record(number, {}, problem, excerpt)
 
 
 def _row_of(line: bytes) -> dict[str, str]:

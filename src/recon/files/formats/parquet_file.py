@@ -37,7 +37,7 @@ MAGIC = b"PAR1"
 ENCRYPTED_MAGIC = b"PARE"
 
 
-def parquet_table(file: FileBytes, *, wanted: Container[str]) -> RawTable:
+def parquet_table(file: FileBytes, *, columns_read: Container[str]) -> RawTable:
     """Read the wanted columns of a Parquet file.
 
     Raises:
@@ -56,7 +56,7 @@ def parquet_table(file: FileBytes, *, wanted: Container[str]) -> RawTable:
         text.refuse_too_much(sum(metadata.row_group(group).total_byte_size for group in groups))
         refuse_too_many_rows(declared, name=name)
         header = checked_header(metadata.schema.to_arrow_schema().names, name=name)
-        columns = [column for column in header if column in wanted]
+        columns = [column for column in header if column in columns_read]
         leaves = [metadata.schema.column(at) for at in range(len(metadata.schema))]
         # Text columns are read dictionary-encoded, so their size is known before they are expanded.
         texts = {leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"}

@@ -57,7 +57,9 @@ _NOT_TEXT = {
 }
 
 
-def raw_of(file: FileBytes, *, wanted: Container[str], layout: FileLayout = STANDARD) -> RawTable:
+def raw_of(
+    file: FileBytes, *, columns_read: Container[str], layout: FileLayout = STANDARD
+) -> RawTable:
     """Read the wanted columns of a CSV, XLSX, Parquet, JSON lines or XML file as text.
 
     Raises:
@@ -74,13 +76,13 @@ def raw_of(file: FileBytes, *, wanted: Container[str], layout: FileLayout = STAN
             refuse(path.name, f"is not {_TEXT[kind]} but {what} (its first bytes say so)")
     match kind:
         case "csv":
-            table = csv_table(file, wanted=wanted, layout=layout)
+            table = csv_table(file, columns_read=columns_read, layout=layout)
         case "jsonl":
-            table = json_table(file, wanted=wanted)
+            table = json_table(file, columns_read=columns_read)
         case "xml":
-            table = xml_table(file, wanted=wanted, record=layout.record)
+            table = xml_table(file, columns_read=columns_read, record=layout.record)
         case "xlsx":
-            table = xlsx_table(file, wanted=wanted, layout=layout)
+            table = xlsx_table(file, columns_read=columns_read, layout=layout)
         case _:
-            table = parquet_table(file, wanted=wanted)
+            table = parquet_table(file, columns_read=columns_read)
     return replace(as_before(table), sha256=file.sha256, size_bytes=len(file.content))

@@ -103,7 +103,7 @@ class RawTable:
             self,
             columns={name: cells.take(chosen) for name, cells in self.columns.items()},
             lines=self.lines[rows],
-            numbers={name: marks.take(chosen) for name, marks in self.numbers.items()},
+            numbers={name: numbers_of.take(chosen) for name, numbers_of in self.numbers.items()},
         )
 
 
@@ -130,11 +130,11 @@ def declared_by(cells: Sequence[str], *, trailer: Trailer, name: str) -> Declare
 
 
 def checked_header(
-    cells: Sequence[str], *, name: str, wanted: Container[str] | None = None
+    cells: Sequence[str], *, name: str, columns_read: Container[str] | None = None
 ) -> tuple[str, ...]:
     """Return the column names of a header, which must be unique.
 
-    With `wanted`, a name outside of it may be repeated; the later one gets its number: `item
+    With `columns_read`, a name outside of it may be repeated; the later one gets its number: `item
     (column 8)`.
     """
     header: list[str] = []
@@ -145,7 +145,9 @@ def checked_header(
         if not column:
             refuse(name, f"has no name for column {number} in its header")
         numbered = f"{column} (column {number})"
-        if column in header and (wanted is None or column in wanted or numbered in header):
+        if column in header and (
+            columns_read is None or column in columns_read or numbered in header
+        ):
             first = header.index(column) + 1
             refuse(name, f"has one name for columns {first} and {number} in its header")
         header.append(numbered if column in header else column)
@@ -198,7 +200,7 @@ def joined(parts: list[RawTable]) -> RawTable:
     if len(parts) == 1:
         return last
     texts = [dict(part.columns) for part in parts]
-    marks = [dict(part.numbers) for part in parts]
+    numbers_of = [dict(part.numbers) for part in parts]
     sizes = [len(part.lines) for part in parts]
     lines = np.concatenate([part.lines for part in parts])
     parts.clear()
@@ -218,8 +220,8 @@ def joined(parts: list[RawTable]) -> RawTable:
         columns={name: whole(name, of=texts, blank=no_text) for name in [*last.columns]},
         lines=lines,
         numbers={
-            name: whole(name, of=marks, blank=no_mark)
-            for name in dict.fromkeys(name for each in marks for name in each)
+            name: whole(name, of=numbers_of, blank=no_mark)
+            for name in dict.fromkeys(name for each in numbers_of for name in each)
         },
     )
 
@@ -248,12 +250,12 @@ class Rows:
         name: str,
         *,
         header: Iterable[str],
-        wanted: Container[str],
+        columns_read: Container[str],
         rows_max: int | None = None,
     ) -> None:
         """Start without rows; `header` may grow later, and earlier rows are blank there."""
         self.name, self._rows_max = name, rows_max
-        self._header, self._wanted = header, wanted
+        self._header, self._columns_read = header, columns_read
         self._lines: list[int] = []
         self._rows: list[Sequence[str]] = []
         self._parts: list[RawTable] = []
@@ -308,11 +310,11 @@ class Rows:
         found = zip_longest(*self._rows, fillvalue="")
         for column in self._header:
             texts = next(found, blank)
-            if column in self._wanted:
+            if column in self._columns_read:
                 columns[column] = trimmed(pa.array(texts, pa.large_string()))
                 if NumberText in set(map(type, texts)):
-                    marks = [isinstance(text, NumberText) for text in texts]
-                    numbers[column] = pa.array(marks, pa.bool_())
+                    numbers_of = [isinstance(text, NumberText) for text in texts]
+                    numbers[column] = pa.array(numbers_of, pa.bool_())
         lines = np.array(self._lines, dtype=np.int64)
         self._parts.append(RawTable(self.name, (), columns, lines, numbers=numbers))
         self._lines, self._rows = [], []
@@ -331,7 +333,7 @@ def table_of(
     records: Iterable[Record],
     *,
     name: str,
-    wanted: Container[str],
+    columns_read: Container[str],
     nothing: Callable[[str], str],
     rows_max: int | None = None,
 ) -> RawTable:
@@ -343,8 +345,8 @@ def table_of(
         SourceUnreadableError: there is no row, or there are too many rows or names.
     """
     header: dict[str, None] = {}
-    rows = Rows(name, header=header, wanted=wanted, rows_max=rows_max)
-    read = wanted.read if isinstance(wanted, EveryColumn) else wanted
+    rows = Rows(name, header=header, columns_read=columns_read, rows_max=rows_max)
+    read = columns_read.read if isinstance(columns_read, EveryColumn) else columns_read
     for record in records:
         problem, text = record.problem, record.text
         if any(isinstance(cell, ListText) and key in read for key, cell in record.cells.items()):

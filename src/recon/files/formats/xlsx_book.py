@@ -419,8 +419,8 @@ class Sheets:
             text = _BOOLEANS.get(value)
         if text is None:
             what = "the shared string" if kind == "s" else "the value"
-            shown = redacted(value[:40])
-            self._refuse_cell(f"{what} {shown!r}, which there is not under type {kind!r}")
+            excerpt = redacted(value[:40])
+            self._refuse_cell(f"{what} {excerpt!r}, which there is not under type {kind!r}")
         return text
 
     def _number(self, value: str, *, style: str) -> str | None:
@@ -517,8 +517,8 @@ class Sheets:
     def _refuse_other_root(self, root: Any, local: str, what: str) -> None:
         space, own = _split_tag(root.tag)
         if own != local or space not in MAIN_SPACES:
-            shown = f"{space} {own}".strip()[:80]
-            self._book.damaged(f"{self._part} holds {shown!r} and no {what}")
+            excerpt = f"{space} {own}".strip()[:80]
+            self._book.damaged(f"{self._part} holds {excerpt!r} and no {what}")
 
     def _refuse_element(self, own: str, above: str) -> NoReturn:
         self._refuse(f"an element {own[:20]!r} stands inside {above!r} at row {self._row}")
@@ -572,7 +572,7 @@ def _split_tag(tag: Any) -> tuple[str, str]:
 
 
 def xlsx_table(
-    file: FileBytes, *, wanted: Container[str], layout: FileLayout = STANDARD
+    file: FileBytes, *, columns_read: Container[str], layout: FileLayout = STANDARD
 ) -> RawTable:
     """Read the wanted columns of the only sheet with content.
 
@@ -599,7 +599,10 @@ def xlsx_table(
                 problem = "is a workbook, of whose last row no sum is compared: no trailer.amount"
                 refuse(name, problem)
             rows = _but_last(rows, last)
-        found, named = Rows(name, header=header, wanted=wanted), range(first, first + len(header))
+        found, named = (
+            Rows(name, header=header, columns_read=columns_read),
+            range(first, first + len(header)),
+        )
         for number, own in rows:
             ordered = [own.get(at, "") for at in named]
             if all(column in named for column in own):

@@ -32,7 +32,7 @@ FOREIGN: Mapping[str, Any] = {
 """Parser options for external XML: nothing is resolved or loaded from elsewhere."""
 
 
-def xml_table(file: FileBytes, *, wanted: Container[str], record: str) -> RawTable:
+def xml_table(file: FileBytes, *, columns_read: Container[str], record: str) -> RawTable:
     """Read the wanted columns of an XML document in UTF-8.
 
     `record` is the name of the element that forms a row; "" takes every child of the root.
@@ -46,7 +46,7 @@ def xml_table(file: FileBytes, *, wanted: Container[str], record: str) -> RawTab
     return table_of(
         _records(file.content, record=record, name=name),
         name=name,
-        wanted=wanted,
+        columns_read=columns_read,
         nothing=lambda first: f"has no {what}{first and ' that can be read'}{first}",
     )
 

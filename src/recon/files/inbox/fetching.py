@@ -90,12 +90,12 @@ def fetch(
     """
     there = {entry.name: entry for entry in sorted(folder.entries(), key=lambda e: e.name)}
     partners = partners_of(*layouts)  # companions are fetched with their files
-    wanted = [
+    fresh_files = [
         name
         for name in there
         if any(fnmatchcase(name, pattern) for pattern in patterns) and not name.endswith(partners)
     ]
-    alone = [name for name in wanted if not layout_of(name, layouts=layouts).done_file]
+    alone = [name for name in fresh_files if not layout_of(name, layouts=layouts).done_file]
     fresh = [
         name
         for name in alone
@@ -103,13 +103,13 @@ def fetch(
     ]
     growing: dict[str, str] = {}
     if settle:
-        seen: dict[str, RemoteFile | None] = {name: there[name] for name in fresh}
-        growing = dict.fromkeys(still_moving(seen, look=folder.again, wait=settle), GROWS)
-        growing |= {name: "is gone again" for name, now in seen.items() if now is None}
-        there |= {name: now for name, now in seen.items() if now is not None}
+        there_before: dict[str, RemoteFile | None] = {name: there[name] for name in fresh}
+        growing = dict.fromkeys(still_moving(there_before, look=folder.again, wait=settle), GROWS)
+        growing |= {name: "is gone again" for name, now in there_before.items() if now is None}
+        there |= {name: now for name, now in there_before.items() if now is not None}
     names: list[str] = []
     left: list[tuple[str, str]] = []
-    for name in wanted:
+    for name in fresh_files:
         companions = [name + each for each in partners_of(layout_of(name, layouts=layouts))]
         why = _unfit(there[name]) or growing.get(name, "")
         missing = [each for each in companions if each not in there]
@@ -124,7 +124,7 @@ def fetch(
         if why:
             left.append((redacted(name), why))
     unfinished = tuple(name for name, why in left if why in {GROWS, CHANGED})
-    misnamed = {redacted(name): why for name in wanted if (why := name_problem(name))}
+    misnamed = {redacted(name): why for name in fresh_files if (why := name_problem(name))}
     return Fetched(tuple(names), tuple(left), unfinished, misnamed)
 
 

@@ -388,7 +388,7 @@ def _table(
 ) -> tuple[BankFacts, Iterable[pa.RecordBatch]]:
     """Read the statements of a table, each checked against its balances where it has them."""
     name = file.path.name
-    raw = raw_of(file, wanted=read_of(BANK, layout=layout), layout=layout)
+    raw = raw_of(file, columns_read=read_of(BANK, layout=layout), layout=layout)
     table = proven_table(file.path, raw, schema=BANK, rules=rules, layout=layout)
     if table.rejects:
         first = table.rejects[0]

@@ -258,7 +258,7 @@ def checked_instructions(
     """
     layout = layout.of_all_rows()  # every row of such a file moves money
     known = read_of(INSTRUCTION_FILE, layout=layout) | frozenset(PAYOUT_COLUMNS)
-    raw = raw_of(file, wanted=known, layout=layout)
+    raw = raw_of(file, columns_read=known, layout=layout)
     reading = reading_of(raw, schema=INSTRUCTION_FILE, rules=rules, layout=layout)
     described = cache(partial(payout_interface, interface))
     payouts: dict[int, ReadPayout] = {}

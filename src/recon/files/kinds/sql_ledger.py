@@ -99,7 +99,7 @@ def read_ledger(
     raw, content = extract(
         address,
         query=source.query,
-        wanted=read_of(LEDGER, layout=layout),
+        columns_read=read_of(LEDGER, layout=layout),
         amount=names_of(LEDGER, layout=layout).get("amount", ""),
         rows_max=rows_max,
     )
@@ -114,7 +114,7 @@ def extract(
     address: str,
     *,
     query: str,
-    wanted: frozenset[str],
+    columns_read: frozenset[str],
     amount: str = "",
     rows_max: int | None = None,
 ) -> tuple[RawTable, bytes]:
@@ -136,7 +136,9 @@ def extract(
         with _snapshot(url) as connection:
             header, rows = _fetch(connection, query, name=name, rows_max=rows_max)
             if rows_max is not None:
-                return _as_file(f"ledger {short}", header, rows, wanted=wanted, dialect=dialect)
+                return _as_file(
+                    f"ledger {short}", header, rows, columns_read=columns_read, dialect=dialect
+                )
             count = int(_asked(connection, "count(*)", query))
             total = summed = None
             if amount in header:
@@ -149,7 +151,7 @@ def extract(
         refuse(name, f"gave {len(rows)} rows and counted {count}; it must not change meanwhile")
     if summed != total:
         refuse(name, f"gave amounts of {total} thousandths and sums them up to {summed}")
-    return _as_file(f"ledger {short}", header, rows, wanted=wanted, dialect=dialect)
+    return _as_file(f"ledger {short}", header, rows, columns_read=columns_read, dialect=dialect)
 
 
 def _url(address: str) -> URL:
@@ -259,11 +261,11 @@ def _as_file(
     header: tuple[str, ...],
     rows: list[Sequence[Any]],
     *,
-    wanted: frozenset[str],
+    columns_read: frozenset[str],
     dialect: str,
 ) -> tuple[RawTable, bytes]:
     """Convert the rows to JSON lines, and return the table read from them and the bytes."""
-    positions = [index for index, column in enumerate(header) if column in wanted]
+    positions = [index for index, column in enumerate(header) if column in columns_read]
     names = [json.dumps(header[index], ensure_ascii=False) for index in positions]
     kinds = [{type(row[index]) for row in rows} for index in positions]
     for index, of in zip(positions, kinds, strict=True):
@@ -284,7 +286,9 @@ def _as_file(
     content = "".join(lines).encode()
     sha256 = hashlib.sha256(content).hexdigest()
     if rows and positions:
-        raw = json_table(FileBytes(Path(name), content, sha256), wanted=wanted, rows_max=ROWS_MAX)
+        raw = json_table(
+            FileBytes(Path(name), content, sha256), columns_read=columns_read, rows_max=ROWS_MAX
+        )
     else:
         nothing = {header[index]: pa.array([], pa.large_string()) for index in positions}
         raw = RawTable(name, header, nothing, np.zeros(0, dtype=np.int64))

@@ -188,8 +188,8 @@ class Draft:
 
     def mapped(self, names: Iterable[str], **keys: Any) -> MappedColumns:
         """Read our columns as a run would, with the layout so far and further keys."""
-        wanted = {*names, "entry_type", "currency"}
-        columns = (column for column in self.schema.columns if column.name in wanted)
+        expected = {*names, "entry_type", "currency"}
+        columns = (column for column in self.schema.columns if column.name in expected)
         layout = self.layout() | {"constants": self._constants()} | keys
         signs = layout.get("sign", {}).items()  # a term that no row has is not known yet
         layout["sign"] = {ours: sign | {"minus": sign["minus"] or _NO_WORD} for ours, sign in signs}

@@ -590,11 +590,11 @@ def _decide_trailer(draft: Draft) -> None:
     written = units if mapped.signed is None else mapped.signed.minor_units.tolist()[:rows]
     total = 0 if None in units or len(codes) > 1 else sum(filter(None, written))
     layout = layout_of(draft.layout() | {"constants": {}})
-    places = []
+    lines_at = []
     for at, cell in cells if total else ():
         with suppress(AmountError):
             if declared_units(cell, currency=min(codes), layout=layout) == total:
-                places.append(at)
+                lines_at.append(at)
     below = sample.raw.header.index(column) + 1
-    if below in places or len(places) == 1:
-        trailer["amount"] = below if below in places else places[0]
+    if below in lines_at or len(lines_at) == 1:
+        trailer["amount"] = below if below in lines_at else lines_at[0]

@@ -148,7 +148,9 @@ def _table(
 ) -> tuple[RawTable, tuple[str, ...]]:
     """Return the rows of a file without a last one that is a total, and that one's cells."""
     ended = {"trailer": total} if (total := total_of(last)) else {}
-    raw = raw_of(file, wanted=EveryColumn(), layout=FileLayout.model_validate({**keys, **ended}))
+    raw = raw_of(
+        file, columns_read=EveryColumn(), layout=FileLayout.model_validate({**keys, **ended})
+    )
     if raw.bad_rows and not len(raw.lines):
         bad = raw.bad_rows[0]
         refuse(raw.name, f"has no row that can be read: that on line {bad.line} {bad.reason}")
@@ -240,7 +242,9 @@ def _shape(
         """Return whether the files cannot be read at all, and otherwise the number of bad rows."""
         layout = FileLayout.model_validate(keys)
         try:
-            return False, sum(len(csv_table(f, wanted=(), layout=layout).bad_rows) for f in files)
+            return False, sum(
+                len(csv_table(f, columns_read=(), layout=layout).bad_rows) for f in files
+            )
         except SourceUnreadableError:
             return True, 0
 
@@ -282,16 +286,16 @@ def without_other_rows(sample: Sample, *, orders: bool, answers: Mapping[str, st
     positions = range(len(raw.lines))
     every = [*zip(raw.lines.tolist(), positions, zip(*columns, strict=True), strict=True)]
     every += [(bad.line, -1, bad.cells) for bad in raw.bad_rows if bad.is_short]
-    asked: dict[str, dict[str, str]] = {}
+    terms: dict[str, dict[str, str]] = {}
     records = []
     for line, place, texts in sorted(every):
         cells = dict(zip_longest(raw.header, texts, fillvalue=""))
         if (term := _term_of(cells, given=given)) is None:
             records += [(place, line, cells)] if place >= 0 else []
         elif term[0] not in given:
-            shown = f"line {line} has {redacted(cells[term[0]])!r}"
-            asked.setdefault(term[0], {}).setdefault(term[1], shown)
-    for column, words in asked.items():
+            excerpt = f"line {line} has {redacted(cells[term[0]])!r}"
+            terms.setdefault(term[0], {}).setdefault(term[1], excerpt)
+    for column, words in terms.items():
         ask = f"{next(iter(words.values()))}: which words mark rows that are no records?"
         questions[f"skip.{column}"] = f"{ask} ({redacted(_BETWEEN_WORDS.join(words))}, or {NONE})"
     if rules := [{"column": name, "words": words} for name, words in given.items() if words]:

@@ -74,7 +74,7 @@ class MappedColumns:
 
     cells: dict[str, pa.Array]
     """In standard form; "" where the layout does not explain the cell."""
-    shown: Mapping[str, pa.Array]
+    displayed: Mapping[str, pa.Array]
     """As in the file."""
     theirs: Mapping[str, str]
     """Our name -> name in the file (for sums: the names), without constants and computed nets."""
@@ -129,7 +129,7 @@ def mapped_columns(raw: RawTable, *, schema: TableSchema, layout: FileLayout) ->
     theirs = names_of(schema, layout=layout)
     rows = len(raw.lines)
     blank = filled("", rows=rows)
-    shown = {
+    displayed = {
         name: raw.columns.get(theirs[name], blank)
         if name in theirs
         else filled(layout.constants.get(name, ""), rows=rows)
@@ -144,11 +144,11 @@ def mapped_columns(raw: RawTable, *, schema: TableSchema, layout: FileLayout) ->
             pa.scalar(_COMPANION, pa.large_string()),
         ]
         joined = pc.utf8_trim(pc.binary_join_element_wise(*extra_cells), _COMPANION)
-        shown[name] = pc.replace_substring_regex(joined, f"{_COMPANION}+", " + ")
-    cells: dict[str, pa.Array] = dict(shown)
+        displayed[name] = pc.replace_substring_regex(joined, f"{_COMPANION}+", " + ")
+    cells: dict[str, pa.Array] = dict(displayed)
     mapped = MappedColumns(
         cells,
-        shown,
+        displayed,
         theirs,
         read_of(schema, layout=layout),
         sums=frozenset(sums),
@@ -209,20 +209,20 @@ def _worded(cells: pa.Array, *, words: Mapping[str, str], problems: CellProblems
     known = pa.array(["", *words], pa.large_string())
     ours = pa.array(["", *words.values()], pa.large_string())
     positions: Any = pc.index_in(cells, value_set=known)
-    shown = ", ".join(sorted(words)[:_WORDS_DISPLAYED_MAX])
-    note_cells(problems, pc.is_null(positions), why=f"is none of {shown}")
+    displayed = ", ".join(sorted(words)[:_WORDS_DISPLAYED_MAX])
+    note_cells(problems, pc.is_null(positions), why=f"is none of {displayed}")
     return pc.fill_null(pc.take(ours, positions), "")
 
 
-def _order_numbers(cells: pa.Array, wanted: WrittenNumbers) -> pa.Array:
+def _order_numbers(cells: pa.Array, numbers: WrittenNumbers) -> pa.Array:
     """Convert order numbers to the form of the other sides; a number never becomes blank."""
-    prefix, suffix = re.escape(wanted.prefix), re.escape(wanted.suffix)
+    prefix, suffix = re.escape(numbers.prefix), re.escape(numbers.suffix)
     number: Any = pc.replace_substring_regex(cells, rf"\A{prefix}(.+)\z", r"\1")
     number = pc.replace_substring_regex(number, rf"\A(.+){suffix}\z", r"\1")
-    if not wanted.digits:
+    if not numbers.digits:
         return number
     short = pc.replace_substring_regex(number, r"\A0+([0-9]+)\z", r"\1")
-    padded = pc.utf8_lpad(short, width=wanted.digits, padding="0")
+    padded = pc.utf8_lpad(short, width=numbers.digits, padding="0")
     return pc.if_else(pc.match_substring_regex(number, r"\A[0-9]+\z"), padded, number)
 
 

@@ -122,7 +122,7 @@ def _as_written(cells: pa.Array, *, rows: Sequence[int]) -> dict[int, str]:
 def _unexplained(reading: TableReading, *, row: int) -> str:
     """Return the cells that the layout does not explain, as written."""
     cells = [
-        f"{reading.mapped.theirs[name]}: {reading.mapped.shown[name][row].as_py()}"
+        f"{reading.mapped.theirs[name]}: {reading.mapped.displayed[name][row].as_py()}"
         for name, problems in reading.mapped.problems.items()
         if row in problems
     ]

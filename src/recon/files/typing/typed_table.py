@@ -119,7 +119,7 @@ class TableReading:
             reasons.append(f"{len(further) - FURTHER_FAULTS_MAX} more cells")
         if "net" in {self.problems[row][0], *self.further.get(row, ())}:
             for name in sorted(self.mapped.sums):
-                cells = redacted(self.mapped.shown[name][row].as_py()) or "nothing"
+                cells = redacted(self.mapped.displayed[name][row].as_py()) or "nothing"
                 reasons[-1] += f", {name} read as {cells} ({redacted(self.mapped.theirs[name])})"
         return "; also ".join(reasons)
 
@@ -130,8 +130,10 @@ def rejects_of(reading: TableReading, *, schema: TableSchema) -> tuple[Reject, .
     rejects = []
     for bad in raw.bad_rows:
         key: dict[str, Any] = dict(reading.keys_of_bad_rows.get(bad.line, {}))
-        shown = redacted(bad.text)
-        rejects.append(Reject(schema.kind, raw.name, bad.line, WHOLE_ROW, bad.reason, shown, **key))
+        displayed = redacted(bad.text)
+        rejects.append(
+            Reject(schema.kind, raw.name, bad.line, WHOLE_ROW, bad.reason, displayed, **key)
+        )
     for row, (column, _) in reading.problems.items():
         bad_cells = {column, *reading.further.get(row, ())}
         names: tuple[str, ...] = KEY_NAMES
@@ -140,11 +142,11 @@ def rejects_of(reading: TableReading, *, schema: TableSchema) -> tuple[Reject, .
         key = {name: _key_cell(reading, name, row=row) for name in names if name not in bad_cells}
         if schema.kind is SourceKind.LEDGER and not bad_cells.intersection(_MONEY):
             key |= _money_of(reading, row=row)
-        cells = reading.mapped.shown.get(column)
+        cells = reading.mapped.displayed.get(column)
         value = "" if cells is None else redacted(cells[row].as_py())
-        line, shown = int(raw.lines[row]), redacted(reading.mapped.theirs.get(column, column))
+        line, displayed = int(raw.lines[row]), redacted(reading.mapped.theirs.get(column, column))
         reason = reading.reason(row)
-        rejects.append(Reject(schema.kind, raw.name, line, shown, reason, value, **key))
+        rejects.append(Reject(schema.kind, raw.name, line, displayed, reason, value, **key))
     return tuple(sorted(rejects, key=lambda reject: reject.line))
 
 

@@ -238,7 +238,7 @@ class _BankLedger:
         """Whether the statements reach this day."""
         return bool(self.days) and day <= self.days[-1]
 
-    def came(self, line: SettlementLine, amount: int, *, after: int = 1, **cells: Any) -> None:
+    def booked(self, line: SettlementLine, amount: int, *, after: int = 1, **cells: Any) -> None:
         """Book an entry for a payout; it is in transit if its day is after the last statement."""
         words = {"party": PAYER, "text": f"Settlement {line.batch_id}", **cells}
         entry = BankEntry(_later(line, after), amount, **words)
@@ -272,7 +272,7 @@ class _BankLedger:
                 if "text" in cells:
                     cells["text"] = cells["text"].format(batch=mine[0].batch_id)
                 amount = credit.sign * (mine[0].net - credit.less)
-                self.came(mine[0], amount, after=credit.after, **cells)
+                self.booked(mine[0], amount, after=credit.after, **cells)
             finding, come = finding_of(scenario.finding), self.has(_later(mine[-1], scenario.days))
             # A match is expected only once it is on a statement.
             if isinstance(finding, BreakCode) or (come and isinstance(finding, Flag)):
@@ -292,13 +292,13 @@ class _BankLedger:
         """Pay two payouts in one credit."""
         first, last = lines
         text = f"Settlements {first.batch_id} and {last.batch_id}"
-        self.came(last, first.net + last.net, text=text)
+        self.booked(last, first.net + last.net, text=text)
 
     def exchanged(self, lines: Sequence[SettlementLine]) -> None:
         """Exchange a payout; the entry names the ordered amount."""
         (line,) = lines
         ordered = (line.currency, line.net)
-        self.came(line, _in_euros(line), after=EXCHANGED_AFTER, ordered=ordered)
+        self.booked(line, _in_euros(line), after=EXCHANGED_AFTER, ordered=ordered)
 
     def exchanged_silently(self, lines: Sequence[SettlementLine]) -> None:
         """Exchange without the ordered amount, and below the dated rate where there is one."""
@@ -307,11 +307,11 @@ class _BankLedger:
         rates = DATED_RATES.get(line.currency, {})
         since = max((each for each in rates if each <= day), default="")
         why = "exchanged, and the bank does not say from what"
-        came, effect = _in_euros(line), 0
+        booked, effect = _in_euros(line), 0
         if since:
-            came, effect = _in_euros(line, rate=rates[since]) - BELOW_THE_RATE, -BELOW_THE_RATE
+            booked, effect = _in_euros(line, rate=rates[since]) - BELOW_THE_RATE, -BELOW_THE_RATE
             why += ": less than by the rate of the day"
-        self.came(line, came, after=EXCHANGED_AFTER)
+        self.booked(line, booked, after=EXCHANGED_AFTER)
         code, about = BreakCode.BANK_FX_DIFFERENCE, (line.batch_id, self.bank.currency)
         self.month.injected.append(Injected(code, why, *about, effect))
 

@@ -161,7 +161,7 @@ def hold(
             run_id = (
                 _resumed(connection, request, environment=environment)
                 if plan.resumes
-                else _begun(
+                else _started(
                     connection,
                     request,
                     part=plan.part,
@@ -180,7 +180,7 @@ def hold(
         _close(run_id, status=ended, problem="", environment=environment)
 
 
-def _begun(
+def _started(
     connection: Connection,
     request: NightRequest,
     *,
@@ -397,7 +397,9 @@ def moved_since(run_id: str, *, environment: Environment) -> tuple[Moved, ...]:
         night = runs.of_night(connection, request)
         if night is None:
             return ()
-        then, now = (_shown(connection, each, environment=environment) for each in (night, run))
+        then, now = (
+            _last_reported(connection, each, environment=environment) for each in (night, run)
+        )
     return tuple(
         Moved(key, then[key], state)
         for key, state in sorted(now.items())
@@ -405,7 +407,7 @@ def moved_since(run_id: str, *, environment: Environment) -> tuple[Moved, ...]:
     )
 
 
-def _shown(connection: Connection, run: Run, *, environment: Environment) -> dict[str, str]:
+def _last_reported(connection: Connection, run: Run, *, environment: Environment) -> dict[str, str]:
     """Map each order to what the gateway last showed: the states of its payments, or its answer."""
     states: dict[str, list[str]] = {}
     frame = GatewayAnswers(connection, run, environment).gateway_frame()

@@ -16,9 +16,9 @@ from tests.recon.files.strict_reader import rows_of
 ABC = frozenset("abc")
 
 
-def read(content, *, wanted=ABC):
+def read(content, *, columns_read=ABC):
     raw = content.encode() if isinstance(content, str) else content
-    return raw_of(FileBytes(Path("orders.csv"), raw, ""), wanted=wanted)
+    return raw_of(FileBytes(Path("orders.csv"), raw, ""), columns_read=columns_read)
 
 
 def cells(table, column):
@@ -193,7 +193,7 @@ TAILS = st.sampled_from(["", "\n", '"', "\r", '1,"2\n', 'x"', "9,9,9", "1,2\n\n"
 def told(content, *, layout):
     """All that is read of a file, or why it is refused."""
     try:
-        table = raw_of(FileBytes(Path("o.csv"), content, ""), wanted=ABC, layout=layout)
+        table = raw_of(FileBytes(Path("o.csv"), content, ""), columns_read=ABC, layout=layout)
     except SourceUnreadableError as error:
         return str(error)
     columns = {name: cells.to_pylist() for name, cells in table.columns.items()}

@@ -20,7 +20,7 @@ def write(path, columns):
 
 
 def read(path):
-    return raw_of(read_bytes(path), wanted=frozenset("ab"))
+    return raw_of(read_bytes(path), columns_read=frozenset("ab"))
 
 
 def test_exact_types_become_text(tmp_path):

@@ -25,7 +25,7 @@ def test_a_format_that_is_not_known_is_refused(tmp_path, name):
     path = tmp_path / name
     path.write_text("a,b\n1,2\n")
     with pytest.raises(SourceUnreadableError, match=r"does not end in \.csv, \.xlsx, \.parquet"):
-        raw_of(read_bytes(path), wanted=frozenset("ab"))
+        raw_of(read_bytes(path), columns_read=frozenset("ab"))
 
 
 def test_a_name_that_no_file_can_have_is_missing():
@@ -109,10 +109,10 @@ def test_what_is_not_one_strict_object_is_refused(tmp_path, content, told):
         read_json_object(path)
 
 
-def read(tmp_path, text, *wanted):
+def read(tmp_path, text, *columns_read):
     path = tmp_path / "o.jsonl"
     path.write_text(text)
-    return raw_of(read_bytes(path), wanted=frozenset(wanted))
+    return raw_of(read_bytes(path), columns_read=frozenset(columns_read))
 
 
 def test_leaves_are_columns_and_numbers_keep_their_digits(tmp_path):
@@ -148,11 +148,13 @@ def test_a_line_has_a_bound(tmp_path, monkeypatch):
         read(tmp_path, f"{{{keys}}}\n", "id")
 
 
-def read_of_xml_records(tmp_path, text, *wanted, record=""):
+def read_of_xml_records(tmp_path, text, *columns_read, record=""):
     """These columns of an XML file."""
     path = tmp_path / "o.xml"
     path.write_text(text)
-    return raw_of(read_bytes(path), wanted=frozenset(wanted), layout=FileLayout(record=record))
+    return raw_of(
+        read_bytes(path), columns_read=frozenset(columns_read), layout=FileLayout(record=record)
+    )
 
 
 def test_leaves_and_attributes_are_columns(tmp_path):
@@ -211,7 +213,7 @@ def read_of_mended_cells(folder, *cells):
     writer.writerows([cell, "2", "reason", "x", "y"] for cell in cells)
     path = folder / "mended-1.csv"
     path.write_text(out.getvalue())
-    return raw_of(read_bytes(path), wanted={"reason"}).columns["reason"].to_pylist()  # type: ignore[no-any-return] # texts
+    return raw_of(read_bytes(path), columns_read={"reason"}).columns["reason"].to_pylist()  # type: ignore[no-any-return] # texts
 
 
 def test_every_text_comes_back(tmp_path):
@@ -257,10 +259,10 @@ CASES = {"o.xlsx": workbook(), "o.parquet": parquet(), "o.xml": XML, "o.jsonl": 
 @pytest.mark.parametrize("name", CASES)
 def test_rows_that_become_columns_in_pieces_are_the_file(name, most, monkeypatch):
     file = FileBytes(Path(name), CASES[name], "")
-    whole = raw_of(file, wanted=WANTED)
+    whole = raw_of(file, columns_read=WANTED)
     for module in ("raw_table", "parquet_file"):
         monkeypatch.setattr(f"recon.files.formats.{module}.ROWS_AT_ONCE", most)
-    pieces = raw_of(file, wanted=WANTED)
+    pieces = raw_of(file, columns_read=WANTED)
     assert pieces.columns == whole.columns
     assert pieces.numbers == whole.numbers
     assert pieces.lines.tolist() == whole.lines.tolist()

@@ -89,7 +89,7 @@ def with_strings(strings, *, cell, at="xl/sharedStrings.xml"):
 
 
 def read(content):
-    return raw_of(FileBytes(Path("orders.xlsx"), content, ""), wanted=ABC)
+    return raw_of(FileBytes(Path("orders.xlsx"), content, ""), columns_read=ABC)
 
 
 ROWS = [["a", "b", "c"], ["1", "2", "3"]]

@@ -138,7 +138,7 @@ def kept(tmp_path, text, name="a.csv"):
     path = tmp_path / name
     path.write_text(text)
     file = read_bytes(path)
-    private = private_content(raw_of(file, wanted=EveryColumn()))
+    private = private_content(raw_of(file, columns_read=EveryColumn()))
     return save(path, sha256=file.sha256, private=private, archive=tmp_path / "kept")
 
 

@@ -17,11 +17,15 @@ from recon.model.errors import ConfigurationError, SourceUnreadableError
 AB = frozenset({"a", "b", "t.b"})
 
 
-def extract(address, *, query, wanted, amount=""):
+def extract(address, *, query, columns_read, amount=""):
     """The table of a query, after its kept form gave the same table again."""
-    raw, content = sql_ledger.extract(address, query=query, wanted=wanted, amount=amount)
+    raw, content = sql_ledger.extract(
+        address, query=query, columns_read=columns_read, amount=amount
+    )
     if content:
-        again = raw_of(FileBytes(Path("kept.jsonl"), content, raw.sha256), wanted=wanted)
+        again = raw_of(
+            FileBytes(Path("kept.jsonl"), content, raw.sha256), columns_read=columns_read
+        )
         assert again.columns == raw.columns
         assert again.numbers == raw.numbers
     return raw
@@ -59,8 +63,8 @@ def fill(path, *rows):
 
 def test_the_extract_does_not_depend_on_the_order_of_rows(ledger_source):
     url = fill(ledger_source, ("x", 1), ("w", 2), ("w", 1))
-    first = extract(url, query="select a, b from t order by a", wanted=AB)
-    second = extract(url, query="select a, b from t order by b desc;", wanted=AB)
+    first = extract(url, query="select a, b from t order by a", columns_read=AB)
+    second = extract(url, query="select a, b from t order by b desc;", columns_read=AB)
     assert first.sha256 == second.sha256
     assert first.columns["a"].to_pylist() == second.columns["a"].to_pylist() == ["w", "w", "x"]
     assert first.lines.tolist() == [2, 3, 4]
@@ -69,27 +73,27 @@ def test_the_extract_does_not_depend_on_the_order_of_rows(ledger_source):
 def test_numeric_columns_of_sqlite_are_exact_decimals(ledger_source):
     """Beside fractions whole numbers are amounts; alone they could be minor units and are not."""
     table = extract(
-        fill(ledger_source, ("x", 10.5), ("y", 10)), query="select a, b from t", wanted=AB
+        fill(ledger_source, ("x", 10.5), ("y", 10)), query="select a, b from t", columns_read=AB
     )
     assert table.columns["b"].to_pylist() == ["10.5", "10"]
     assert table.numbers["b"].to_pylist() == [True, True]
-    endless = extract(fill(ledger_source), query="select a, 9e999 as b from t", wanted=AB)
+    endless = extract(fill(ledger_source), query="select a, 9e999 as b from t", columns_read=AB)
     assert endless.columns["b"].to_pylist() == ["Infinity"] * 2
-    alone = extract(fill(ledger_source), query="select a, b from t where a = 'y'", wanted=AB)
+    alone = extract(fill(ledger_source), query="select a, b from t where a = 'y'", columns_read=AB)
     assert "b" not in alone.numbers
 
 
 def test_a_query_cannot_write(ledger_source):
     url = fill(ledger_source, ("x", 1))
     with pytest.raises(SourceUnreadableError, match="attempt to write a readonly database"):
-        extract(url, query="delete from t returning a, b", wanted=AB)
-    assert extract(url, query="select a, b from t", wanted=AB).rows_read == 1
+        extract(url, query="delete from t returning a, b", columns_read=AB)
+    assert extract(url, query="select a, b from t", columns_read=AB).rows_read == 1
 
 
 def test_a_colon_or_comment_in_a_query_is_just_that(ledger_source):
     url = fill(ledger_source, ("12:30", 1))
     query = "select a, b from t where a = '12:30' and a <> ':no' -- all"
-    assert extract(url, query=query, wanted=AB).rows_read == 1
+    assert extract(url, query=query, columns_read=AB).rows_read == 1
 
 
 @pytest.mark.parametrize(
@@ -104,14 +108,14 @@ def test_a_colon_or_comment_in_a_query_is_just_that(ledger_source):
 )
 def test_a_query_that_gives_no_table_is_told(ledger_source, query, told):
     with pytest.raises(SourceUnreadableError, match=told) as error:
-        extract(fill(ledger_source, ("x", 1)), query=query, wanted=AB)
+        extract(fill(ledger_source, ("x", 1)), query=query, columns_read=AB)
     assert "\n" not in str(error.value)
 
 
 def test_a_ledger_that_counts_differently_is_refused(ledger_source, monkeypatch):
     monkeypatch.setattr(sql_ledger, "_asked", lambda *_: 7)
     with pytest.raises(SourceUnreadableError, match="gave 1 rows and counted 7"):
-        extract(fill(ledger_source, ("x", 1)), query="select a, b from t", wanted=AB)
+        extract(fill(ledger_source, ("x", 1)), query="select a, b from t", columns_read=AB)
 
 
 def counting_after(monkeypatch, book):
@@ -132,7 +136,8 @@ def test_sqlite_is_read_in_one_snapshot(ledger_source, monkeypatch):
         connection.execute("pragma journal_mode = wal")
     counting_after(monkeypatch, lambda: fill(ledger_source, ("y", 2)))
     first, second = (
-        extract(url, query="select a, b from t", wanted=AB, amount="b").rows_read for _ in "12"
+        extract(url, query="select a, b from t", columns_read=AB, amount="b").rows_read
+        for _ in "12"
     )
     assert (first, second) == (1, 2)
 
@@ -142,30 +147,30 @@ def test_sqlite_is_read_in_one_snapshot(ledger_source, monkeypatch):
 )
 def test_a_ledger_that_sums_differently_is_refused(ledger_source, monkeypatch, cells):
     url = fill(ledger_source, ("x", cells[0]), ("y", cells[1]))
-    assert extract(url, query="select a, b from t;", wanted=AB, amount="b").rows_read == 2
+    assert extract(url, query="select a, b from t;", columns_read=AB, amount="b").rows_read == 2
     summed = sql_ledger._summed
     monkeypatch.setattr(sql_ledger, "_summed", lambda *a, **n: summed(*a, **n) + 1)
     with pytest.raises(SourceUnreadableError, match="thousandths and sums them up to"):
-        extract(url, query="select a, b from t", wanted=AB, amount="b")
+        extract(url, query="select a, b from t", columns_read=AB, amount="b")
 
 
 def test_what_is_no_amount_is_a_matter_of_its_row(ledger_source):
     url = fill(ledger_source, ("x", "ten"), ("y", "10.00"))
-    assert extract(url, query="select a, b from t", wanted=AB, amount="b").rows_read == 2
+    assert extract(url, query="select a, b from t", columns_read=AB, amount="b").rows_read == 2
 
 
 def test_the_number_of_entries_is_bounded(ledger_source, monkeypatch):
     monkeypatch.setattr(sql_ledger, "ROWS_MAX", 2)
     with pytest.raises(SourceUnreadableError, match="more than 2 rows"):
-        extract(fill(ledger_source, *[("x", 1)] * 3), query="select a, b from t", wanted=AB)
+        extract(fill(ledger_source, *[("x", 1)] * 3), query="select a, b from t", columns_read=AB)
 
 
 def test_an_address_is_never_shown_with_its_password():
     with pytest.raises(ConfigurationError) as wrong:
-        extract("no url with s3cret", query="select 1", wanted=AB)
+        extract("no url with s3cret", query="select 1", columns_read=AB)
     address = "postgresql+psycopg://books:s3cret@127.0.0.1:1/books"
     with pytest.raises(SourceUnreadableError, match="/books cannot be read") as refused:
-        extract(address, query="select 1", wanted=AB)
+        extract(address, query="select 1", columns_read=AB)
     assert "s3cret" not in str(wrong.value) + str(refused.value)
     told = sql_ledger._first_line(OSError("no entry for s3cret"), url=make_url(address))
     assert told == "no entry for ***"
@@ -176,7 +181,7 @@ def test_an_address_is_never_shown_with_its_password():
 def test_the_address_of_postgresql_is_taken_as_people_write_it(ledger_url, scheme):
     address = ledger_url.replace("postgresql+psycopg", scheme, 1)
 
-    assert extract(address, query="select 'x' as a, 'y' as b", wanted=AB).rows_read == 1
+    assert extract(address, query="select 'x' as a, 'y' as b", columns_read=AB).rows_read == 1
 
 
 @pytest.mark.parametrize("address", ["mysql://books:s3cret@h/b", "oracle://books:s3cret@h/b"])
@@ -184,7 +189,7 @@ def test_a_database_without_a_driver_is_named(address):
     with pytest.raises(
         ConfigurationError, match=r"needs the Python package [A-Za-z_]+, which"
     ) as no:
-        extract(address, query="select 1", wanted=AB)
+        extract(address, query="select 1", columns_read=AB)
     assert "s3cret" not in str(no.value)
 
 
@@ -197,7 +202,9 @@ def test_postgresql_is_read_in_one_snapshot(ledger_url, monkeypatch):
         owner.execute(booked)
         counting_after(monkeypatch, lambda: owner.execute(booked))
         found = [
-            extract(ledger_url, query="select a, b from entry", wanted=AB, amount="b").rows_read
+            extract(
+                ledger_url, query="select a, b from entry", columns_read=AB, amount="b"
+            ).rows_read
             for _ in "12"
         ]
         owner.execute("drop table entry")
@@ -207,20 +214,20 @@ def test_postgresql_is_read_in_one_snapshot(ledger_url, monkeypatch):
 @pytest.mark.postgresql
 def test_postgresql_is_read_by_one_who_cannot_write(ledger_url, monkeypatch):
     query = "select 'E:1'::text as a, 10.50::numeric(12,2) as b union all select 'E:0', null"
-    table = extract(ledger_url, query=query, wanted=AB)
+    table = extract(ledger_url, query=query, columns_read=AB)
     assert table.columns["a"].to_pylist() == ["E:0", "E:1"]
     assert table.columns["b"].to_pylist() == ["", "10.50"]
     assert table.numbers["b"].to_pylist() == [False, True]
     summed = sql_ledger._summed
     for kind in ("numeric", "text", "bigint"):
         typed = f"select 'x' as a, 7::{kind} as \"Sum\" union all select 'y', null"
-        extract(ledger_url, query=typed, wanted=frozenset({"a", "Sum"}), amount="Sum")
+        extract(ledger_url, query=typed, columns_read=frozenset({"a", "Sum"}), amount="Sum")
     monkeypatch.setattr(sql_ledger, "_summed", lambda *a, **n: summed(*a, **n) + 1)
     with pytest.raises(SourceUnreadableError, match="gave amounts of 10500 thousandths"):
-        extract(ledger_url, query=query, wanted=AB, amount="b")
+        extract(ledger_url, query=query, columns_read=AB, amount="b")
     moment = "select timestamptz '2026-01-05 10:00+02' as a, 1 as b"
-    assert extract(ledger_url, query=moment, wanted=AB).columns["a"][0].as_py()[-6] in "+-"
+    assert extract(ledger_url, query=moment, columns_read=AB).columns["a"][0].as_py()[-6] in "+-"
     with pytest.raises(SourceUnreadableError, match="binary fractions in column 'b'"):
-        extract(ledger_url, query="select 'x' as a, 1.5::double precision as b", wanted=AB)
+        extract(ledger_url, query="select 'x' as a, 1.5::double precision as b", columns_read=AB)
     with pytest.raises(SourceUnreadableError, match="read-only transaction"):
-        extract(ledger_url, query="create table x (a int)", wanted=AB)
+        extract(ledger_url, query="create table x (a int)", columns_read=AB)

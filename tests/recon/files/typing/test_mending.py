@@ -26,7 +26,7 @@ ODD = (
 
 def mended(path):
     """The file of refused rows, and how many rows were refused."""
-    raw = raw_of(read_bytes(path), wanted=frozenset(ORDER_FILE.names))
+    raw = raw_of(read_bytes(path), columns_read=frozenset(ORDER_FILE.names))
     reading = reading_of(raw, schema=ORDER_FILE, rules=Rules())
     rows = mendable_rows(reading, schema=ORDER_FILE)
     text = mendable_text(rows, schema=ORDER_FILE)

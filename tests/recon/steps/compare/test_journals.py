@@ -38,7 +38,7 @@ def handed_out(merchant, run_id, *, out, again=()):
     """`recon journals --out`."""
     with merchant.environment() as environment:
         wanted = HandOut(out, again=again)
-        return export_of_night(run_id, wanted=wanted, environment=environment)
+        return export_of_night(run_id, hand_out=wanted, environment=environment)
 
 
 def figures_of_newest(merchant):
@@ -222,7 +222,7 @@ def test_only_live_and_proven_nights_hand_journals_out(unbooked, tmp_path, colum
     run_id = newest(merchant).run_id
     merchant.as_owner(update(run_table).values({column: value}))
     with merchant.environment() as environment, pytest.raises(UsageError, match=told):
-        export_of_night(run_id, wanted=HandOut(tmp_path / "out"), environment=environment)
+        export_of_night(run_id, hand_out=HandOut(tmp_path / "out"), environment=environment)
 
     assert not (tmp_path / "out").exists()
 
@@ -235,7 +235,9 @@ def test_a_break_that_is_written_off_keeps_its_journal_back(unbooked, tmp_path, 
     result, _, _ = proposed(merchant, run_id)
     ask_write_off(merchant, result.breaks["break_id"].iloc[0], run_id=run_id, agreed_by=agreed_by)
     with merchant.environment() as environment:
-        handed = export_of_night(run_id, wanted=HandOut(tmp_path / "out"), environment=environment)
+        handed = export_of_night(
+            run_id, hand_out=HandOut(tmp_path / "out"), environment=environment
+        )
 
     assert handed.paths == ()
     assert handed.held_back_journals == {result.journals["journal_id"].iloc[0]: WRITTEN_OFF}

@@ -70,7 +70,7 @@ def all_journals(kind):
 
 
 def written(lines, *, kind, codes=CODES):
-    return journal_files(lines, wanted=JournalFiles("journals", kind, AT, codes))
+    return journal_files(lines, layout=JournalFiles("journals", kind, AT, codes))
 
 
 def read(files, *, kind):
@@ -281,7 +281,7 @@ def keyed(keys, *journals):
     """DATEV's one file of some journals, with tax keys by account."""
     codes = JournalExport(tax_code="V0", tax_codes=keys, datev=DATEV)
     lines = [line for own in journals for line in own]
-    ((name, content),) = journal_files(lines, wanted=JournalFiles("x", "datev", AT, codes)).items()
+    ((name, content),) = journal_files(lines, layout=JournalFiles("x", "datev", AT, codes)).items()
     return name, content
 
 
@@ -453,7 +453,7 @@ def test_xero_takes_the_tax_rate_that_is_declared_for_each_account():
     """The account's own, else the one of all."""
     codes = JournalExport(tax_code="Tax Exempt", tax_codes={"8400": "20% (VAT on Income)"})
     wanted = JournalFiles("x", "xero", AT, codes=codes)
-    (content,) = journal_files(sale("b1-EUR-1", 5), wanted=wanted).values()
+    (content,) = journal_files(sale("b1-EUR-1", 5), layout=wanted).values()
     rates = {row["*AccountCode"]: row["*TaxRate"] for row in comma_rows(content, XERO)}
 
     assert rates == {"1360": "Tax Exempt", "8400": "20% (VAT on Income)"}
@@ -462,11 +462,11 @@ def test_xero_takes_the_tax_rate_that_is_declared_for_each_account():
 def test_sap_and_netsuite_name_the_company_that_is_declared():
     """NetSuite has the column only where there is one."""
     codes = JournalExport(tax_codes={"8400": "A0"}, company_code="1000")
-    (sap,) = journal_files(BOOKS[:2], wanted=JournalFiles("x", "sap-csv", AT, codes=codes)).values()
+    (sap,) = journal_files(BOOKS[:2], layout=JournalFiles("x", "sap-csv", AT, codes=codes)).values()
     (suite,) = journal_files(
-        BOOKS[:2], wanted=JournalFiles("x", "netsuite", AT, codes=codes)
+        BOOKS[:2], layout=JournalFiles("x", "netsuite", AT, codes=codes)
     ).values()
-    (single,) = journal_files(BOOKS[:2], wanted=JournalFiles("x", "netsuite", AT)).values()
+    (single,) = journal_files(BOOKS[:2], layout=JournalFiles("x", "netsuite", AT)).values()
 
     assert {row["Company Code"] for row in comma_rows(sap, SAP)} == {"1000"}
     assert {row["G/L Account"]: row["Tax Code"] for row in comma_rows(sap, SAP)} == {

@@ -98,7 +98,7 @@ def close_with(monkeypatch, *, fees):
 def exported(merchant, out, *, kind="csv", again=()):
     wanted = HandOut(out, kind, again)
     with merchant.environment() as environment:
-        return export_month(NOVEMBER, account=OWN, wanted=wanted, environment=environment)
+        return export_month(NOVEMBER, account=OWN, hand_out=wanted, environment=environment)
 
 
 def sums(path):
@@ -196,7 +196,7 @@ def test_journals_leave_by_currency(over, tmp_path):
     def of(*currencies):
         wanted = HandOut(out, currencies=currencies)
         with over.environment() as environment:
-            return export_month(NOVEMBER, account=OWN, wanted=wanted, environment=environment)
+            return export_month(NOVEMBER, account=OWN, hand_out=wanted, environment=environment)
 
     with pytest.raises(UsageError, match="no journal of 2026-11 is in KWD"):
         of("EUR", "KWD")

@@ -35,7 +35,7 @@ def of_night(merchant, out, *, is_of_night=False):
     """`recon journals NIGHT`."""
     with merchant.environment() as environment:
         wanted = HandOut(out, is_of_night=is_of_night)
-        return export_of_night(newest(merchant).run_id, wanted=wanted, environment=environment)
+        return export_of_night(newest(merchant).run_id, hand_out=wanted, environment=environment)
 
 
 def only_journal(merchant):
