@@ -308,7 +308,7 @@ class _Run:
         tables = earlier.with_carried(given)
         how = [layouts.of(path, kind=SourceKind.ORDERS) for path in request.orders]
         orders, became = _current_orders(given[SourceKind.ORDERS], layouts=how, day=request.as_of)
-        settled, repeated = _each_line_once(tables[SourceKind.SETTLEMENT], day=request.as_of)
+        settled, repeated, twice = _each_line_once(tables[SourceKind.SETTLEMENT], day=request.as_of)
         frames = {kind: [table.frame for table in several] for kind, several in tables.items()} | {
             SourceKind.ORDERS: [orders],
             SourceKind.SETTLEMENT: settled,
@@ -320,7 +320,6 @@ class _Run:
             for kind, columns in _COLUMNS.items()
         }
         every = [table.facts for several in tables.values() for table in several]
-        twice = sum(len(lines) for _, lines in repeated)
         taken = {SourceKind.ORDERS: became.steps, SourceKind.SETTLEMENT: {REPEATS: -twice}}
         sources = Sources(
             **each,
@@ -522,25 +521,28 @@ def _current_orders(
 
 def _each_line_once(
     tables: Sequence[TableRead], *, day: date
-) -> tuple[list[pd.DataFrame], tuple[tuple[str, pd.DataFrame], ...]]:
+) -> tuple[list[pd.DataFrame], tuple[tuple[str, pd.DataFrame], ...], int]:
     """The settlement lines of each file that count, by the SQL of a night.
 
-    Second, the lines of those files that another one has too, the newest file first.
+    Second, the lines of those files that another one has too, the newest file first; third, how
+    many they are by SQL.
     """
     frames = [table.frame for table in tables]
     if not frames[1:]:
-        return frames, ()
+        return frames, (), 0
     with _facts(tables, schema=SETTLED_FACTS, day=day) as (every, storages):
         repeats = repeats_of([each.facts for each in every], storages=storages).to_pydict()
     again = [np.zeros(len(frame), np.bool_) for frame in frames]
     for file_id, row in zip(repeats["file_id"], repeats["row"], strict=True):
         again[file_id][row] = True
     marked = [*zip(tables, again, strict=True)]
-    return [table.frame[~rows].reset_index(drop=True) for table, rows in marked], tuple(
+    once = [table.frame[~rows].reset_index(drop=True) for table, rows in marked]
+    repeated = tuple(
         (table.facts.source_file.name, table.frame[rows])
         for table, rows in reversed(marked)
         if rows.any()
     )
+    return once, repeated, len(repeats["row"])
 
 
 def plain_figures(
