@@ -22,7 +22,7 @@ Bad data is never an exception: readers return `(good, bad)` pairs. The tree:
     │   │   └── FactsLostError     rows of a file that may still be there
     │   └── NightPurgedError       the folder of a run was purged under retention
     ├── ClusterError               work in parts cannot be done on a cluster exit 1
-    ├── InputsMissingError            inputs of a run are not stored          exit 1
+    ├── InputsMissingError         inputs of a run are not stored          exit 1
     ├── OutputError                a report cannot be written             exit 1
     │   └── FolderError            a named folder cannot be used at all   exit 2
     └── Defect                     an invariant of ours does not hold: a bug
