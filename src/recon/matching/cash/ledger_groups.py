@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from recon.config.rules import Rules
-from recon.matching.frames.arrays import Arrays, Column, filled, stacked, texts, texts_at
+from recon.matching.frames.arrays import Arrays, Column, filled, stacked, texts
 from recon.matching.frames.coding import equals, keyed
 from recon.matching.frames.grouping import (
     Bools,
@@ -135,13 +135,13 @@ def _settled(lines: pd.DataFrame, *, per: str) -> Arrays:
 def _lines_of(lines: pd.DataFrame, *, kind: str, rows: Bools, amount: Ints, per: str) -> Arrays:
     chosen = np.flatnonzero(rows)
     size = len(chosen)
-    columns = {name: texts_at(chosen, of=lines[name]) for name in ACCOUNT_KEY}
-    days = texts_at(chosen, of=lines["settled_on"])
+    columns = {name: texts(lines[name].iloc[chosen]) for name in ACCOUNT_KEY}
+    days = texts(lines["settled_on"].iloc[chosen])
     names = filled("", size=size)
     if per == "payment":
         names = _payments(lines, rows=chosen)
     elif per == "batch":
-        names = texts_at(chosen, of=lines["batch_id"])
+        names = texts(lines["batch_id"].iloc[chosen])
     elif per == "day":
         names = days
     elif per == "month":
@@ -153,8 +153,8 @@ def _lines_of(lines: pd.DataFrame, *, kind: str, rows: Bools, amount: Ints, per:
 
 def _payments(frame: pd.DataFrame, *, rows: Rows) -> Column:
     """Return the transaction of the given rows, else their order, else UNASSIGNED."""
-    named = texts_at(rows, of=frame["transaction_id"])
-    named = np.where(named != "", named, texts_at(rows, of=frame["order_no"]))
+    named = texts(frame["transaction_id"].iloc[rows])
+    named = np.where(named != "", named, texts(frame["order_no"].iloc[rows]))
     return np.where(named != "", named, UNASSIGNED)
 
 
@@ -191,7 +191,7 @@ def entries_of(
     rows = np.concatenate(own).astype(np.intp)
     currency, forward = booked_forward(ledger)
     columns = {
-        **{name: texts_at(rows, of=ledger[name]) for name in (*ACCOUNT, "entry_id")},
+        **{name: texts(ledger[name].iloc[rows]) for name in (*ACCOUNT, "entry_id")},
         "currency": texts(currency)[rows],
         "kind": np.repeat(np.array([*kinds], dtype=object), [*map(len, own)]),
         "row": rows,
@@ -231,7 +231,7 @@ def _named_batches(
 ) -> Column:
     """Return the batch of its account and currency that each entry names; "" for none."""
     own = zip(*(columns[name].tolist() for name in ACCOUNT_KEY), strict=True)
-    named = (texts_at(rows, of=ledger[name]).tolist() for name in ("order_no", "reference_no"))
+    named = (texts(ledger[name].iloc[rows]).tolist() for name in ("order_no", "reference_no"))
     labels = zip(*named, strict=True)
     names = [
         next((label for label in pair if label and (*account_key, label) in batches), "")

@@ -95,12 +95,6 @@ def texts(column: "pd.Series[str]") -> Column:
     return column.to_numpy(dtype=object)
 
 
-def texts_at(rows: Rows, *, of: "pd.Series[str]") -> Column:
-    """Return the given rows of a text column as an array of `str`."""
-    cells: Any = of.array.take(rows)
-    return texts(cells)
-
-
 def text_column(labels: Sequence[str] | Column | pa.Array | pa.ChunkedArray) -> "pd.Series[str]":
     """Make a frame column from texts, the inverse of `texts`; Arrow data is not copied."""
     return pd.Series(text_array(labels))

@@ -51,6 +51,31 @@ def test_a_line_whose_owner_cannot_be_read_may_be_of_any_account(case, blank):
     assert failed(result) == []
 
 
+def test_a_difference_is_as_old_as_the_day_since_which_its_sides_differ(case):
+    """What was booked to the cent before is no part of it."""
+    case.ledger()
+    for day in ("2026-10-05", "2026-11-02"):
+        case.line("fee", gross=0, fee=100, settled_on=day, **KEYLESS)
+    case.entry("fee", amount=100, **KEYLESS, booked_at="2026-10-05T12:00:00Z")
+
+    breaks = case.run().breaks
+
+    assert breaks.loc[breaks["code"].eq("FEE_BOOKED_DIFFERS"), "age_days"].tolist() == [14]
+
+
+def test_of_equal_payouts_the_oldest_is_the_one_that_is_booked(case):
+    """An entry that names no batch says only how much was paid out."""
+    case.ledger()
+    for batch, day in (("B1", "2026-10-09"), ("B2", "2026-10-05"), ("B3", "2026-10-12")):
+        case.line("payout", batch_id=batch, gross=400, settled_on=day, **KEYLESS)
+    case.entry("payout", amount=400, **BOOKED)
+
+    result = case.run()
+
+    groups = result.matches["entry_id"].str.startswith("payout:")
+    assert result.matches.loc[groups, "entry_id"].tolist() == ["payout:EUR:B2"]
+
+
 def test_what_is_held_is_owed_to_the_merchant_and_a_debt_to_nobody(case):
     """Neither changes the ledger; what is at risk is what is left."""
     case.ledger()
