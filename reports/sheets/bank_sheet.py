@@ -136,15 +136,15 @@ def payout_rows(figures: NightFigures) -> list[dict[str, Any]]:
         whole = None if row["gross"] is None else row["gross"] - row["fees"] - row["amount"]
         received = row["bank_amount"]
         # The first payout of a result carries the amount that arrived for all of them.
-        came_in, amount = arrived.pop(row["result_id"], ("", 0))
-        exchanged = came_in not in {"", row["currency"]}
+        is_received, amount = arrived.pop(row["result_id"], ("", 0))
+        exchanged = is_received not in {"", row["currency"]}
         rows.append(
             {
                 **row,
                 "held": whole,
                 "difference": None if received is None else received - row["amount"],
                 "booked": booked.get((*of, f"payout:{row['currency']}:{row['batch_id']}")),
-                "came_in": came_in if exchanged else "",
+                "came_in": is_received if exchanged else "",
                 "came": amount if exchanged else None,
                 "days": _days(row),
                 "shown": STATES[row["state"]],

@@ -167,8 +167,8 @@ for _group, _commands in GROUPS.items():
             app.command(_name, rich_help_panel=_group)(_command)
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(is_given: bool) -> None:
+    if is_given:
         echo(f"recon {__version__}")
         raise typer.Exit
 

@@ -299,7 +299,7 @@ def health(port: int) -> dict[str, Any]:
     if not port:
         return {}
     try:
-        answer = _asked(port, "/_sandbox/health")
+        answer = _reply(port, "/_sandbox/health")
     except ConfigurationError:
         return {}
     return answer if isinstance(answer, dict) and answer.get("status") == "ok" else {}
@@ -311,7 +311,7 @@ def handed_out(port: int, *, account_id: str, day: date) -> dict[str, str]:
     Raises:
         ConfigurationError: the sandbox does not answer, or handed out a later date before.
     """
-    texts: dict[str, str] = _asked(port, f"/_sandbox/files/{account_id}/{day}/", body=b"")
+    texts: dict[str, str] = _reply(port, f"/_sandbox/files/{account_id}/{day}/", body=b"")
     return texts
 
 
@@ -321,12 +321,12 @@ def move_clock(port: int, *, to: datetime) -> None:
     Raises:
         ConfigurationError: the sandbox does not answer.
     """
-    now = datetime.fromisoformat(_asked(port, "/_sandbox/clock")["now"])
+    now = datetime.fromisoformat(_reply(port, "/_sandbox/clock")["now"])
     seconds = max(int((to - now).total_seconds()), 0)
-    _asked(port, "/_sandbox/clock", body=json.dumps({"seconds": seconds}).encode())
+    _reply(port, "/_sandbox/clock", body=json.dumps({"seconds": seconds}).encode())
 
 
-def _asked(port: int, path: str, *, body: bytes | None = None) -> Any:
+def _reply(port: int, path: str, *, body: bytes | None = None) -> Any:
     """What it says in JSON, of a question or (with a body) of something to do."""
     try:
         return httpx.request(

@@ -183,7 +183,7 @@ def _first_workbook(groups: Sequence[_Group], *, folder: Path, drafts: Path, as_
     outs = (folder / f"first{f'-{n}' * (n > 1)}" for n in count(1))
     reconcile(
         orders=of["orders"],
-        gateway=of.get("gateway") or [_not_asked(groups, folder=drafts)],
+        gateway=of.get("gateway") or [_not_queried(groups, folder=drafts)],
         out=next(path for path in outs if not path.exists()),
         as_of=as_of,
         ledger=of.get("ledger"),
@@ -461,7 +461,7 @@ def _lay_down(texts: Mapping[str, str], *, folder: Path, force: bool) -> list[st
     return done
 
 
-def _not_asked(groups: Sequence[_Group], *, folder: Path) -> Path:
+def _not_queried(groups: Sequence[_Group], *, folder: Path) -> Path:
     """Answers of a gateway that nobody asked: each order is UNVERIFIED, and none is missing."""
     import pandas as pd
 

@@ -39,11 +39,11 @@ def person_key(name: str, *, declared: Mapping[str, Approver]) -> str:
     Short name and full name are the same person, in any case, white space or Unicode form. The key
     of a person who is not declared is the folded name itself.
     """
-    wanted = folded(name)
+    key_of = folded(name)
     for short, person in declared.items():
-        if wanted in {folded(short), folded(person.name)}:
+        if key_of in {folded(short), folded(person.name)}:
             return short
-    return wanted
+    return key_of
 
 
 def has_left(name: str, *, declared: Mapping[str, Approver]) -> bool:

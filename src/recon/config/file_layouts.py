@@ -157,7 +157,7 @@ class FileLayout(DeclaredTable):
     """Whether what is subtracted bears a minus of its own in its column."""
     sign: dict[str, SignColumn] = Field(default_factory=dict)
     """Our amount column -> the column with its sign, which it has not itself; of a ledger: S, H."""
-    turned: tuple[str, ...] = ()
+    negated: tuple[str, ...] = ()
     """Our amount columns whose sign is the opposite of ours."""
     negated_rows: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     """Entry type of settled rows -> our amount columns whose sign is the opposite in these."""
@@ -225,7 +225,7 @@ class FileLayout(DeclaredTable):
 
     @model_validator(mode="after")
     def _meant_once(self) -> Self:
-        given = {*self.columns, *self.debit, *self.clock, *self.turned}
+        given = {*self.columns, *self.debit, *self.clock, *self.negated}
         both = sorted(given & set(self.constants))
         if both:
             msg = f"constants and columns both give {', '.join(both)}"
@@ -238,8 +238,8 @@ class FileLayout(DeclaredTable):
             if not 1 < len(set(parts)) == len(parts) <= SUMMANDS_MAX:
                 msg = f"sums.{name}: needs 2 to {SUMMANDS_MAX} columns, each once"
                 raise ValueError(msg)
-        turned = {name for names in self.negated_rows.values() for name in names}
-        if self.net and "net" in {*given, *self.constants, *self.sums, *self.sign, *turned}:
+        negated = {name for names in self.negated_rows.values() for name in names}
+        if self.net and "net" in {*given, *self.constants, *self.sums, *self.sign, *negated}:
             msg = "net: what is reckoned has no column, constant, sum or sign of its own"
             raise ValueError(msg)
         if self.thousands_sign == self.decimal_sign:

@@ -275,7 +275,7 @@ class _Rows:
         sent: PreparedCall,
     ) -> None:
         self.findings: list[ReplyFinding] = []
-        self._asked, self._at, self._operation = queried, at, sent.operation
+        self._queried, self._at, self._operation = queried, at, sent.operation
         self._interface = sent.account.interface
 
     def orders(
@@ -286,7 +286,7 @@ class _Rows:
         `envelope_fields` holds the reply's own fields if it has a single row, else nothing.
         """
         meanings = self._interface.status_map.query_result
-        codes = _texts([row.get("query_result") for _, row in self._asked])
+        codes = _texts([row.get("query_result") for _, row in self._queried])
         entries: list[OrderRecord | str | None] = [None] * len(codes)
         reported: list[int] = []
         for at, code in enumerate(codes):
@@ -298,14 +298,14 @@ class _Rows:
             if meaning is None:
                 shown_code = redacted(code or "") or "missing"
                 message = f"query_result {shown_code} is not in the status map"
-                order_no = self._asked[at][0] if kind == "order_no" else ""
+                order_no = self._queried[at][0] if kind == "order_no" else ""
                 finding = ReplyFinding(FindingKind.UNMAPPED_CODE, message, order_no=order_no)
                 self.findings.append(finding)
-        self._asked = [self._asked[at] for at in reported]
+        self._queried = [self._queried[at] for at in reported]
         whole = risk_facts({}, reply=envelope_fields)
         risk = [
             whole if RISK_FIELDS.isdisjoint(row) else risk_facts(row, reply=envelope_fields)
-            for _, row in self._asked
+            for _, row in self._queried
         ]
         more: dict[str, Sequence[Any]] = {
             "reply_extra": [reply_extra] * len(reported),
@@ -319,7 +319,7 @@ class _Rows:
         self, fields: Mapping[str, _Cell], record: type[Record], **more: Sequence[Any]
     ) -> list[Record | str]:
         """Return for each row its record, or why there is none."""
-        keys = [key for key, _ in self._asked]
+        keys = [key for key, _ in self._queried]
         cells, problems = self._cells(fields)
         queried_at = [self._at] * len(keys)
         columns = {"key": keys, "queried_at": queried_at, "extra": self._extras(fields), **more}
@@ -345,7 +345,7 @@ class _Rows:
 
     def _cells(self, fields: Mapping[str, _Cell]) -> tuple[dict[str, list[Any]], list[str]]:
         """Return the columns, with amounts as numbers, and why each row is unusable, or ""."""
-        rows = [row for _, row in self._asked]
+        rows = [row for _, row in self._queried]
         given = {name: _texts([row.get(name) for row in rows]) for name in fields}
         cells: dict[str, list[Any]] = {
             name: [text or "" for text in column] if None in column else column
@@ -391,7 +391,7 @@ class _Rows:
         instants = [parsed_date(text, zone=zone) for text in cells[name]]
         for at, instant in enumerate(instants):
             if instant is None and cells[name][at] and not problems[at]:
-                message = f"{self._asked[at][0]}: {name} is not a date"
+                message = f"{self._queried[at][0]}: {name} is not a date"
                 ids = (cells["transaction_id"][at], cells["order_no"][at])
                 self.findings.append(ReplyFinding(FindingKind.MALFORMED, message, *ids))
         return instants
@@ -401,7 +401,7 @@ class _Rows:
         names = frozenset(listed)
         known: dict[str, Mapping[str, str]] = {}
         extras: list[Mapping[str, str]] = []
-        for _, row in self._asked:
+        for _, row in self._queried:
             more = {name: row[name] for name in row if name not in names}
             text = repr(more)
             if text not in known:
@@ -560,8 +560,8 @@ class QueryClient:
             CertificateError: the gateway's certificate was not accepted.
         """
         silence = self._account.interface.status_map.query.row_missing_when_asked_alone
-        asked: Kinds = {"order_no": order_nos, "transaction_id": trades}
-        return await self._answers(QUERY, asked, is_silence_absence=silence == "not_found")
+        by_kind: Kinds = {"order_no": order_nos, "transaction_id": trades}
+        return await self._answers(QUERY, by_kind, is_silence_absence=silence == "not_found")
 
     async def refunds(
         self, *, order_nos: Iterable[str] = (), references: Iterable[str] = ()
@@ -573,8 +573,8 @@ class QueryClient:
             GatewayClientError: as `query`.
         """
         silence = self._account.interface.status_map.query.refund_missing_when_asked_alone
-        asked: Kinds = {"order_no": order_nos, "refund_reference": references}
-        return await self._answers(REFUND_QUERY, asked, is_silence_absence=silence == "not_found")
+        by_kind: Kinds = {"order_no": order_nos, "refund_reference": references}
+        return await self._answers(REFUND_QUERY, by_kind, is_silence_absence=silence == "not_found")
 
     async def _answers(
         self, operation: str, kinds: Kinds, *, is_silence_absence: bool
@@ -585,11 +585,11 @@ class QueryClient:
             msg = f"profiles.toml describes no {operation}; only the profile extended has it"
             raise errors.InterfaceError(msg)
         given = {kind: tuple(dict.fromkeys(keys)) for kind, keys in kinds.items()}
-        asked = [kind for kind, keys in given.items() if keys]
-        if len(asked) > 1:
-            msg = f"ask by {asked[0]} or by {asked[1]}, not by both at once"
+        kinds_given = [kind for kind, keys in given.items() if keys]
+        if len(kinds_given) > 1:
+            msg = f"ask by {kinds_given[0]} or by {kinds_given[1]}, not by both at once"
             raise ValueError(msg)
-        kind: KeyKind = asked[0] if asked else "order_no"
+        kind: KeyKind = kinds_given[0] if kinds_given else "order_no"
         signing = partial(self._account.sign, operation, fields={})
         signature = await self._account.in_thread(signing)
         query = _Query(

@@ -442,11 +442,11 @@ class _Planning:
         self._ids_unique = ids_unique
         self._matched: set[tuple[int | None, str]] = set()
         """(file, instruction) pairs in use: a second equal row of a file is not the first again."""
-        self._asked = defaultdict[tuple[int | None, str, str], list[Intention]](list)
+        self._requested = defaultdict[tuple[int | None, str, str], list[Intention]](list)
         """File, kind and order -> intentions of the file's rows."""
         for action in actions:
             key = (action.file_id, action.kind, action.order_no)
-            self._asked[key].append(known.meant(action))
+            self._requested[key].append(known.meant(action))
 
     def resolved(self, action: Action) -> tuple[Action, str]:
         """Return the action with its effective amount, and the id of the instruction it stands for.
@@ -577,7 +577,7 @@ class _Planning:
 
     def _replaces(self, action: Action, meant: Intention) -> str:
         """Return a message if it replaces what an earlier version of its file requested."""
-        requested = self._asked[action.file_id, action.kind, action.order_no]
+        requested = self._requested[action.file_id, action.kind, action.order_no]
         for earlier in self._known.related(meant):
             if (
                 earlier.file_name == action.file_name

@@ -176,11 +176,11 @@ def pace_of(
     ends_in_seconds: float | None = None,
 ) -> AccountPace:
     """Return the initial pace of an account's queries, with nothing learnt of the gateway yet."""
-    patience = gateway.read_retry_seconds
+    retry_time = gateway.read_retry_seconds
     limits = QueryLimits(
         calls_per_second=gateway.calls_per_second,
         in_flight=gateway.queries_in_flight,
-        retry_seconds=patience if retry_max is None else min(patience, retry_max),
+        retry_seconds=retry_time if retry_max is None else min(retry_time, retry_max),
     )
     return AccountPace(limits, ends_in_seconds=ends_in_seconds)
 

@@ -165,8 +165,8 @@ def _hand_out(source: _Source, *, hand_out: HandOut, environment: Environment) -
         going, before, held_back = _choice(connection, source, again=hand_out.again)
         codes = environment.settings.rules.journal.export or JournalExport()
         names = [source.name, *sorted({*hand_out.currencies}), *["again"] * bool(hand_out.again)]
-        wanted_files = JournalFiles("-".join(names), hand_out.format, source.written_at, codes)
-        files = journal_files(going, layout=wanted_files)
+        layout = JournalFiles("-".join(names), hand_out.format, source.written_at, codes)
+        files = journal_files(going, layout=layout)
         for path, content in ((hand_out.out / name, files[name]) for name in files):
             if path.exists() and path.read_bytes() != content:
                 msg = (

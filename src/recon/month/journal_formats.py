@@ -229,7 +229,7 @@ def _cells(line: JournalLine, *, number: int, codes: JournalExport) -> dict[str,
     }
 
 
-def _beancount(lines: Sequence[JournalLine], _wanted: JournalFiles) -> bytes:
+def _beancount(lines: Sequence[JournalLine], _chosen: JournalFiles) -> bytes:
     """Format beancount transactions, without `open`: the accounts are already open."""
     accounts = _beancount_accounts({line.account for line in lines})
     blocks = []
@@ -241,7 +241,7 @@ def _beancount(lines: Sequence[JournalLine], _wanted: JournalFiles) -> bytes:
     return "\n".join(blocks).encode()
 
 
-def _hledger(lines: Sequence[JournalLine], _wanted: JournalFiles) -> bytes:
+def _hledger(lines: Sequence[JournalLine], _chosen: JournalFiles) -> bytes:
     """Format hledger transactions; the decimal mark is declared, so that 1.000 means one."""
     blocks = ["decimal-mark .", ""]
     for (day, name, _), own in journals_of(lines):

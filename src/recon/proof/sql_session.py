@@ -134,11 +134,11 @@ class _Process(OwnProcess):
 
     def hold_to(self, memory_mb: int) -> None:
         """Limit all memory of the process, until the next limit."""
-        self.held_to_mb, wanted_bytes = memory_mb, memory_mb << 20
+        self.held_to_mb, memory_bytes = memory_mb, memory_mb << 20
         with suppress(ProcessLookupError):
             pid = self.process.pid
             _, most = resource.prlimit(pid, resource.RLIMIT_DATA)
-            least = wanted_bytes if most == resource.RLIM_INFINITY else min(wanted_bytes, most)
+            least = memory_bytes if most == resource.RLIM_INFINITY else min(memory_bytes, most)
             resource.prlimit(pid, resource.RLIMIT_DATA, (least, most))
 
     def ask(self, request: Mapping[str, object], *, wait_seconds: float) -> dict[str, Any] | None:

@@ -197,14 +197,14 @@ class _Control:
         return _listed(request, "Files to download", names)
 
     async def files_of_day(self, request: Request) -> Response:
-        files = self._asked_for(self.downloads.of, request)
+        files = self._requested(self.downloads.of, request)
         day, account = request.path_params["day"], request.path_params["account"]
         title = f"Files of {day}, account {account}"
         return _no_file() if files is None else _listed(request, title, [*files], day=day)
 
     async def file(self, request: Request) -> Response:
         name = request.path_params["name"]
-        text = (self._asked_for(self.downloads.of, request) or {}).get(name)
+        text = (self._requested(self.downloads.of, request) or {}).get(name)
         if text is None:
             return _no_file()
         headers = {"Content-Disposition": f'attachment; filename="{name}"'}
@@ -212,10 +212,10 @@ class _Control:
 
     async def hand_out(self, request: Request) -> Response:
         """All files of a date by name, as the continuation of the dates exported before."""
-        texts = self._asked_for(self.downloads.hand_out, request)
+        texts = self._requested(self.downloads.hand_out, request)
         return _no_file() if texts is None else JSONResponse(texts)
 
-    def _asked_for(
+    def _requested(
         self, files: Callable[..., dict[str, str] | None], request: Request
     ) -> dict[str, str] | None:
         """The files of account and day in the path, None when there is no such account or day."""

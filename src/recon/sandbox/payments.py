@@ -109,7 +109,7 @@ def _malformed(call: Call, *, required: Iterable[str]) -> Iterator[str]:
         if call.text(name) and wire_minor_units(call.fields[name], currency=currency) is None:
             yield name
     payment = _payment(call, number=0)
-    if payment.detail.subscription.get("contract_name") and not _asked_for(payment, now=call.now):
+    if payment.detail.subscription.get("contract_name") and not _requested(payment, now=call.now):
         yield "subscription"
 
 
@@ -308,9 +308,9 @@ def _in_effect(sandbox: Sandbox, call: Call, payment: Payment) -> Payment:
         token_row = (token_id, payment.account_id, detail.card, detail.expires, detail.risk_score)
         database.execute("INSERT OR REPLACE INTO token VALUES (?, ?, ?, ?, ?)", token_row)
         payment = _noted(payment, token_id=token_id)
-    if asked := _asked_for(payment, now=call.now):
+    if requested := _requested(payment, now=call.now):
         number = database.next_number("subscriptions")
-        started = replace(asked, recurring_id=f"RC{number:09d}").renewed()
+        started = replace(requested, recurring_id=f"RC{number:09d}").renewed()
         database.write("subscription", [started], kind=Subscription)
         payment = _noted(
             payment,
@@ -520,16 +520,16 @@ def _answer_checkout(sandbox: Sandbox, call: Call) -> OperationReply:
     payment = _payment(call, number=sandbox.database.next_number("payments"), method="hosted")
     payment = _waiting(sandbox, payment, stage="hosted")
     given = {name: value for name, value in call.fields.items() if name not in NEVER_DISPLAYED}
-    asked = {
+    requested = {
         name: json.dumps(value, ensure_ascii=False, default=str)
         if isinstance(value, dict | list)
         else text_of(value)
         for name, value in given.items()
     }
-    inputs = dict.fromkeys(INPUTS["fields"], "") | INPUTS["fixed"] | asked
-    inputs |= {alias: asked.get(name, "") for alias, name in INPUTS["aliases"].items()}
+    inputs = dict.fromkeys(INPUTS["fields"], "") | INPUTS["fixed"] | requested
+    inputs |= {alias: requested.get(name, "") for alias, name in INPUTS["aliases"].items()}
     inputs |= {"source_request_ip": call.client_ip, OWN: payment.page_key}
-    inputs["allParams"] = urlencode(asked)
+    inputs["allParams"] = urlencode(requested)
     return replace(
         _payment_reply(payment, inputs, "checkout"), address=f"{call.base_url}/v1/checkout"
     )
@@ -696,7 +696,7 @@ class Subscription:
 COLUMNS = columns_of(Subscription)
 
 
-def _asked_for(payment: Payment, *, now: int) -> Subscription | None:
+def _requested(payment: Payment, *, now: int) -> Subscription | None:
     """The subscription that a payment requests, without its id; None when it is malformed.
 
     The amount defaults to the payment's, the interval to a month.

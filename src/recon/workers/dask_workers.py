@@ -365,10 +365,10 @@ def _stated_plainly(cluster: ClusterSettings) -> Iterator[None]:
         )
         raise ClusterError(msg) from error
     except (OSError, CancelledError) as error:
-        raise _gone(cluster, advice=advice) from error
+        raise _unreachable(cluster, advice=advice) from error
     except Exception as error:
         if type(error).__name__ == "ClosedClientError":
-            raise _gone(cluster, advice=advice) from error
+            raise _unreachable(cluster, advice=advice) from error
         if type(error).__name__ != "KilledWorker":
             raise
         msg = (
@@ -378,5 +378,5 @@ def _stated_plainly(cluster: ClusterSettings) -> Iterator[None]:
         raise ClusterError(msg) from None
 
 
-def _gone(cluster: ClusterSettings, *, advice: str) -> ClusterError:
+def _unreachable(cluster: ClusterSettings, *, advice: str) -> ClusterError:
     return ClusterError(f"the scheduler {cluster.address} (cluster.toml) does not answer; {advice}")

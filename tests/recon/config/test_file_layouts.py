@@ -46,7 +46,7 @@ def test_a_layout_that_cannot_hold_is_refused_by_its_key(key, value, told):
         {"sums": {"fee": ("A", "B")}, "debit": {"fee": "C"}},
         {"sums": {"fee": ("A", "B")}, "constants": {"fee": "0.00"}},
         {"net": "gross_less_fee", "columns": {"net": "Net"}},
-        {"net": "gross_less_fee", "turned": ("net",)},
+        {"net": "gross_less_fee", "negated": ("net",)},
         {"net": "gross_less_fee", "negated_rows": {"refund": ("gross", "net")}},
         {"net": "gross_less_fee", "sums": {"net": ("A", "B")}},
     ],

@@ -163,8 +163,8 @@ class _Statement:
             for balance in (raw.opening, raw.closing)
         )
         self._amounts = [self._signed(entry) for entry in self.entries]
-        turned = self._signs_are_negated(opening, closing)
-        if turned:
+        negated = self._signs_are_negated(opening, closing)
+        if negated:
             self._note(
                 "its reversed entries are marked as what they reverse; they count the other way "
                 "round, as its balances prove.",
@@ -175,7 +175,7 @@ class _Statement:
             ]
         for at, entry in enumerate(self.entries):
             if entry.details or entry.charges or entry.instructed_currency:
-                self._take_odd(at, entry, turned=turned)
+                self._take_odd(at, entry, negated=negated)
         first, last = _days(raw, booked=booked)
         if raw.form != DETAILS and not (first and last):
             self._refuse("neither a period, a balance nor an entry says of which days it is")
@@ -269,7 +269,7 @@ class _Statement:
             _refuse_unbalanced(opening, booked, closing, currency=self.currency, where=where)
         return True
 
-    def _take_odd(self, at: int, entry: RawEntry, *, turned: bool) -> None:
+    def _take_odd(self, at: int, entry: RawEntry, *, negated: bool) -> None:
         """Collect an entry's rare values; drop its payments if they do not add up to it."""
         more = self._odd[at] = self._more(entry)
         if not entry.details:
@@ -277,7 +277,7 @@ class _Statement:
         parts = []
         if all(each.amount and each.currency == entry.currency for each in entry.details):
             for detail in entry.details:
-                signed = self._signed(detail) * (-1 if turned and detail.reversal else 1)
+                signed = self._signed(detail) * (-1 if negated and detail.reversal else 1)
                 parts.append(self._row(detail, amount=signed) | self._more(detail))
         listed = sum(row["amount"] for row in parts)
         # Charges deducted from the sum are given with each payment, or once with the entry.

@@ -36,7 +36,7 @@ def refuse_wrong_layout(layout: FileLayout, *, schemas: Sequence[TableSchema], w
     """
     columns = {column.name: column for schema in schemas for column in schema.columns}
     names = list(columns)
-    keys = ("columns", "constants", "words", "debit", "sums", "currencies", "sign", "turned")
+    keys = ("columns", "constants", "words", "debit", "sums", "currencies", "sign", "negated")
     for key in (*keys, "clock"):
         unknown = sorted(set(getattr(layout, key)) - set(names))
         if unknown:
@@ -60,7 +60,7 @@ def _refuse_wrong_cells(layout: FileLayout, *, columns: dict[str, TableColumn], 
                 f"{where}negated_rows.{kind}: only amounts of settled rows have other signs by type"
             )
             raise ConfigurationError(msg)
-    amounts = [(key, Cell.AMOUNT) for key in ("debit", "sums", "currencies", "sign", "turned")]
+    amounts = [(key, Cell.AMOUNT) for key in ("debit", "sums", "currencies", "sign", "negated")]
     for key, cell in (*amounts, ("clock", Cell.INSTANT)):
         for name in getattr(layout, key):
             if columns[name].cell is not cell:

@@ -139,7 +139,7 @@ def extract(
                 return _as_file(
                     f"ledger {short}", header, rows, columns_read=columns_read, dialect=dialect
                 )
-            count = int(_asked(connection, "count(*)", query))
+            count = int(_result(connection, "count(*)", query))
             total = summed = None
             if amount in header:
                 total = _thousandths(row[header.index(amount)] for row in rows)
@@ -221,10 +221,10 @@ def _summed(connection: Connection, query: str, *, column: str) -> int:
     exact = f"cast({named} as numeric(38, 3)) * {THOUSANDTHS}"
     if connection.dialect.name == _SQLITE:  # its numerics are floating point: summed as integers
         exact = f"cast(round({named} * {THOUSANDTHS}) as integer)"
-    return int(_asked(connection, f"coalesce(sum({exact}), 0)", query))
+    return int(_result(connection, f"coalesce(sum({exact}), 0)", query))
 
 
-def _asked(connection: Connection, what: str, query: str) -> Any:
+def _result(connection: Connection, what: str, query: str) -> Any:
     # The query is the merchant's own configuration; the line break ends a trailing comment.
     asking = f"select {what} from (\n{query.rstrip().removesuffix(';')}\n) as counted"  # noqa: S608 - the merchant's own query
     return connection.execute(_statement(asking)).scalar_one()

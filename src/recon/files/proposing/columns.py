@@ -294,7 +294,7 @@ def _take_answer(draft: Draft, key: str, text: str) -> None:
         return  # handled where these keys are decided
     if not rest:
         yes_or_no = {"true": True, "false": False}.get(text, text)
-        draft.keys[key] = listed(text) if key == "turned" else yes_or_no
+        draft.keys[key] = listed(text) if key == "negated" else yes_or_no
         return
     of = draft.keys.setdefault(table, {})
     if not isinstance(of, dict):

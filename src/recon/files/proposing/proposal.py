@@ -469,7 +469,7 @@ def _decide_fee(draft: Draft) -> None:
 
 
 def _decide_negated(draft: Draft) -> None:
-    """Decide the keys `turned` and `negated_rows` of a settlement: signs that differ from ours.
+    """Decide the keys `negated` and `negated_rows` of a settlement: signs that differ from ours.
 
     Gross, fee and net prove which of them differ; the sums of batches that end with a payout prove
     which rows are reversed as a whole. What neither proves, and differs from ours, is asked.
@@ -482,10 +482,10 @@ def _decide_negated(draft: Draft) -> None:
     minus = rows["line"][captures & (rows["fee"] < 0).astype(bool)]
     if len(minus) and not has_net:
         ask = f"the fee of the capture on line {minus.iloc[0]} is minus, and no net says why: fee "
-        draft.ask("turned", f"{ask}where fees have the opposite of our sign, else nothing")
-    turned = draft.keys.get("negated_rows", {})
+        draft.ask("negated", f"{ask}where fees have the opposite of our sign, else nothing")
+    negated = draft.keys.get("negated_rows", {})
     doubted: dict[str, int] = {}
-    for kind in [kind for kind in dict.fromkeys(rows["kind"]) if kind in _WAYS.keys() - turned]:
+    for kind in [kind for kind in dict.fromkeys(rows["kind"]) if kind in _WAYS.keys() - negated]:
         # The fewest columns that make the rows add up, preferring the usual direction.
         ways = {}
         for each in _CHOICES if has_net else _CHOICES[:1]:
@@ -497,17 +497,17 @@ def _decide_negated(draft: Draft) -> None:
             rare = kind not in _EITHER_WAY and len(wrong) * 2 <= len(own)
             line = 0 if rare or not len(wrong) else int(wrong.iloc[0])
             ways[each] = (int(own["fits"].sum()), not each or not line, line)
-        turned[kind] = max(ways, key=lambda each: ways[each][:2])
-        if line := ways[turned[kind]][2]:
+        negated[kind] = max(ways, key=lambda each: ways[each][:2])
+        if line := ways[negated[kind]][2]:
             doubted[kind] = line
-    proven = _proven_by_batches(_settled(draft, negated_rows=turned), [*doubted])
+    proven = _proven_by_batches(_settled(draft, negated_rows=negated), [*doubted])
     for kind, line in sorted(doubted.items(), key=lambda each: each[1]):
         # The same rows reversed; a fee that is always 0 keeps its sign.
         has_fee = bool((rows["fee"][rows["kind"] == kind] != 0).any())
-        names = {"gross", *(["fee"] * has_fee), *(["net"] * has_net)} ^ set(turned[kind])
+        names = {"gross", *(["fee"] * has_fee), *(["net"] * has_net)} ^ set(negated[kind])
         whole = tuple(name for name in _OF_ROW if name in names)
         if kind in proven:
-            turned[kind] = whole if proven[kind] else turned[kind]
+            negated[kind] = whole if proven[kind] else negated[kind]
             continue
         draft.ask(
             f"negated_rows.{kind}",
@@ -517,8 +517,8 @@ def _decide_negated(draft: Draft) -> None:
             "else nothing",
         )
     given = {key.removeprefix("negated_rows.") for key in draft.answers}
-    turned = {kind: names for kind, names in turned.items() if names or kind in given}
-    draft.keys.update({"negated_rows": turned} if turned else {})
+    negated = {kind: names for kind, names in negated.items() if names or kind in given}
+    draft.keys.update({"negated_rows": negated} if negated else {})
 
 
 def _proven_by_batches(rows: pd.DataFrame, doubted: Sequence[str]) -> dict[str, bool]:

@@ -260,8 +260,8 @@ def _reckoned(
     if name not in mapped.theirs:
         return read_amounts(cells[name], currencies=codes, signed=minus)
     problems, parts, debit = _of(mapped, name), layout.sums.get(name, ()), layout.debit.get(name)
-    kinds = [kind for kind, turned in layout.negated_rows.items() if name in turned]
-    sign, is_negated = layout.sign.get(name), name in layout.turned
+    kinds = [kind for kind, negated in layout.negated_rows.items() if name in negated]
+    sign, is_negated = layout.sign.get(name), name in layout.negated
     of_ledger = bool(layout.captures) and name in {AMOUNT, STATED}
     has_way = bool(parts or debit or kinds or sign or is_negated)
     signed = np.ones_like(minus) if has_way or of_ledger else minus

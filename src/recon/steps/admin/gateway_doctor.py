@@ -105,18 +105,18 @@ async def probe(
         signature = signing.sign(QUERY, fields={**fields, "orders": joined})
     except UnsignedError as error:
         return Probe("silent", str(error), SignatureState.UNCHECKED)
-    shown = signature if is_signed else NOBODYS_SIGNATURE
+    reported = signature if is_signed else NOBODYS_SIGNATURE
     strict = replace(account, policy="enforce")
-    asked = PreparedCall.of(
+    probe_call = PreparedCall.of(
         {**fields, **(more or {})},
         described=described,
         account=strict,
-        signature=shown,
+        signature=reported,
         operation=QUERY,
     )
     try:
         async with account.client(clock=clock).transport.reading() as read:
-            raw = await read(asked)
+            raw = await read(probe_call)
     except (NotSentError, UnknownOutcomeError) as error:
         return Probe("silent", str(error), SignatureState.UNCHECKED)
     try:
@@ -124,7 +124,7 @@ async def probe(
     except UnreadableReplyError as error:
         sentence = f"HTTP {raw.status}, and the reply is {error}"
         return Probe("silent", sentence, SignatureState.ABSENT)
-    envelope = envelope_of(reply, sent=replace(asked, signature=signature))
+    envelope = envelope_of(reply, sent=replace(probe_call, signature=signature))
     status = envelope.return_status
     meanings = account.interface.status_map.query_return_status
     dated, rows = raw.dated, reply.get(described.rows_field)
@@ -279,18 +279,21 @@ async def _answered(
         )
     checks.append(Check("signature rule", ok=not is_other, sentence=sentence))
 
-    async def asked(**question: Any) -> Probe:
+    async def probe_call(**question: Any) -> Probe:
         await asyncio.sleep(1 / account.settings.gateway.calls_per_second)
         return await probe(account, rule=rule, clock=clock, **question)
 
     states = [answer.signature]
     while len(states) < MATCHES_FOR_ENFORCE and states[-1] is SignatureState.VALID:
-        states.append((await asked()).signature)
+        states.append((await probe_call()).signature)
     checks.append(_replies(states, policy=account.settings.gateway.reply_signatures))
     for difference, evaluate, question in _DIFFERENCES:
-        ok, sentence = evaluate(account, await asked(**question))
+        ok, sentence = evaluate(account, await probe_call(**question))
         checks.append(Check(difference, ok=ok, sentence=sentence))
-    return [*checks, *await _named_orders(account, asked=asked, orders=orders, refunded=refunded)]
+    return [
+        *checks,
+        *await _named_orders(account, probe_call=probe_call, orders=orders, refunded=refunded),
+    ]
 
 
 def _replies(states: Sequence[SignatureState], *, policy: str) -> Check:
@@ -413,7 +416,7 @@ _DIFFERENCES: Sequence[
 
 
 async def _named_orders(
-    account: GatewayAccount, *, asked: Any, orders: Sequence[str], refunded: Sequence[str]
+    account: GatewayAccount, *, probe_call: Any, orders: Sequence[str], refunded: Sequence[str]
 ) -> list[Check]:
     """Return checks of what the gateway shows of the named orders' payments."""
     orders = tuple(dict.fromkeys((*orders, *refunded)))
@@ -432,7 +435,7 @@ async def _named_orders(
         problems.append(f"{len(orders)} orders are named, at most {ORDERS_MAX} are asked about")
     if problems:
         return [Check("named orders", ok=False, sentence="; ".join(problems))]
-    answer = await asked(order_nos=orders)
+    answer = await probe_call(order_nos=orders)
     rows = [row for row in answer.rows if row["amount"]]
     unknown = sorted(set(orders) - {row["order_no"] for row in rows})
     checks = [*_amounts(rows, amounts=account.interface.profile.amounts), *_statuses(account, rows)]
@@ -448,11 +451,11 @@ def _amounts(rows: list[Mapping[str, str]], *, amounts: WireAmounts) -> Iterator
     """Check that each currency's amounts have the decimals that we would send and read."""
     for currency in sorted({row["currency"] for row in rows}):
         texts = [row["amount"] for row in rows if row["currency"] == currency]
-        shown = sorted({len(text.partition(".")[2]) for text in texts})
+        reported = sorted({len(text.partition(".")[2]) for text in texts})
         ours = amounts.decimals_of(currency)
         is_lenient = QUERY in amounts.as_written and _are_read(texts, currency, amounts)
-        ok = shown == [ours] or is_lenient
-        decimals = " and ".join(str(count) for count in shown)
+        ok = reported == [ours] or is_lenient
+        decimals = " and ".join(str(count) for count in reported)
         sentence = f"{currency} is written with {decimals} decimals, such as {texts[0]}"
         if not ok:
             sentence += f"; ours has {'none known' if ours is None else ours}"
@@ -466,17 +469,17 @@ def _amounts_toml(currency: str, texts: list[str], amounts: WireAmounts) -> str:
     The decimals of a currency are used for sending too: fewer than it has would refuse amounts that
     need them, so zeros that a reply leaves out are handled by a leniency of reading.
     """
-    shown = {len(text.partition(".")[2]) for text in texts}
+    reported = {len(text.partition(".")[2]) for text in texts}
     ours = amounts.decimals_of(currency)
     lenient = amounts.model_copy(update={"as_written": amounts.as_written | {QUERY}})
-    if shown == {amounts.decimals} and ours is not None and ours > amounts.decimals:
+    if reported == {amounts.decimals} and ours is not None and ours > amounts.decimals:
         return "[user.amounts]\nown_decimals_if_more = false"
     if not _are_read(texts, currency, amounts) and _are_read(texts, currency, lenient):
         names = ", ".join(f'"{name}"' for name in sorted(lenient.as_written))
         return f"[user.amounts]\nas_written = [{names}]"
-    if len(shown) > 1 or (ours is not None and not _are_read(texts, currency, lenient)):
+    if len(reported) > 1 or (ours is not None and not _are_read(texts, currency, lenient)):
         return f"# nothing yet: ask the gateway how many decimals {currency} has"
-    return f"[user.amounts.of_currency]\n{currency} = {shown.pop()}"
+    return f"[user.amounts.of_currency]\n{currency} = {reported.pop()}"
 
 
 def _are_read(texts: list[str], currency: str, amounts: WireAmounts) -> bool:
@@ -504,10 +507,10 @@ def _statuses(account: GatewayAccount, rows: list[Mapping[str, str]]) -> Iterato
 def _refunds(account: GatewayAccount, rows: list[Mapping[str, str]]) -> Iterator[Check]:
     """Check whether the query shows refunds, and name the consequences where it does not."""
     rules = account.settings.rules
-    shown = [row for row in rows if rules.state_of(row["payment_status"]) in SHOW_REFUNDS]
-    hidden = [row for row in rows if row not in shown]
+    reported = [row for row in rows if rules.state_of(row["payment_status"]) in SHOW_REFUNDS]
+    hidden = [row for row in rows if row not in reported]
     if not rules.gateway.shows_refunds:
-        yield _declared_hidden(shown)
+        yield _declared_hidden(reported)
         return
     if not hidden:
         if rows:
@@ -524,14 +527,15 @@ def _refunds(account: GatewayAccount, rows: list[Mapping[str, str]]) -> Iterator
     yield Check("refunds", ok=not is_visible, sentence=sentence)
 
 
-def _declared_hidden(shown: list[Mapping[str, str]]) -> Check:
+def _declared_hidden(reported: list[Mapping[str, str]]) -> Check:
     """Return what follows from the declaration, or the payments that contradict it."""
-    if not shown:
+    if not reported:
         sentence = f"never shown, as rules.toml declares (shows_refunds = false): {HIDDEN_MEANS}"
         return Check("refunds", ok=True, sentence=sentence)
     sentence = (
-        f"rules.toml declares that refunds are never shown, yet the gateway shows {_listed(shown)}:"
-        " take shows_refunds = false away, or a confirmed refund that never came is believed"
+        "rules.toml declares that refunds are never shown, yet the gateway shows "
+        f"{_listed(reported)}: take shows_refunds = false away, or a confirmed refund that never "
+        "came is believed"
     )
     return Check("refunds", ok=False, sentence=sentence)
 

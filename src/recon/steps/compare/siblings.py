@@ -88,7 +88,7 @@ def ask_siblings(run: Run, *, environment: Environment) -> int:
             # The other account's own night reports its configuration errors, not this one.
             continue
         phase = sibling_phase(account_id)
-        rows = reply_rows(run, replies, asked=moment, phase=phase, account_id=account_id)
+        rows = reply_rows(run, replies, sent=moment, phase=phase, account_id=account_id)
         save(run, rows, environment=environment)
         count += len(replies.observations)
     return count

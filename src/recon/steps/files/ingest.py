@@ -85,8 +85,8 @@ def ingest(run_id: str, *, environment: Environment, sleep: Sleep = time.sleep) 
     copies: list[str] = []
     for name, source, problem in orders.each(sleep=sleep):
         if problem is not None:
-            is_gone = isinstance(problem, SourceMissingError)
-            why = "was gone when it was to be read" if is_gone else problem
+            is_missing = isinstance(problem, SourceMissingError)
+            why = "was gone when it was to be read" if is_missing else problem
             refused.append(f"{name}: {why}")
             continue
         if source is None:

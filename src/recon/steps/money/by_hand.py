@@ -215,7 +215,7 @@ def _ask(
         )
     )
     note_queried(run, phase=BASELINE, keys=[order_no], environment=environment)
-    save(run, reply_rows(run, replies, asked=moment), environment=environment)
+    save(run, reply_rows(run, replies, sent=moment), environment=environment)
     seal(run, environment=environment)
     with environment.store.reading() as connection:
         payments = money.payments(connection, replies.observations)

@@ -142,12 +142,12 @@ def _ask_all(keys: pa.Array, *, run: Run, phase: str, environment: Environment) 
         )
         with closing(shards_of) as shards:
             for shard in shards:
-                held.append(rows_of(shard.answers, asked=shard.moment))
+                held.append(rows_of(shard.answers, sent=shard.moment))
                 # As many as are shown, and one more to tell that there are more.
                 unused = sorted({*unused, *shard.answers.unused})[: UNUSED_DISPLAYED_MAX + 1]
                 done += len(shard.keys)
                 is_enough = sum(rows.answered for rows in held) >= KEYS_PER_FILE
-                if is_enough or environment.clock() - held[0].asked.at >= HELD_MAX:
+                if is_enough or environment.clock() - held[0].sent.at >= HELD_MAX:
                     save(*held)
                     held = []
                 if all(answer is KeyAnswer.FAILED for answer, _ in shard.answers.answers.values()):
@@ -160,7 +160,7 @@ def _ask_all(keys: pa.Array, *, run: Run, phase: str, environment: Environment) 
     for start in range(done, len(keys), KEYS_PER_FILE):
         some = keys[start : start + KEYS_PER_FILE].to_pylist()
         not_queried = KeyAnswers(dict.fromkeys(some, (KeyAnswer.FAILED, why)), ())
-        save(rows_of(not_queried, asked=this_moment(environment)))
+        save(rows_of(not_queried, sent=this_moment(environment)))
     return unused
 
 

@@ -169,7 +169,7 @@ class ReplyRows:
     account_id: str
     answered: int
     """Number of keys."""
-    asked: Moment
+    sent: Moment
     table: pa.Table
     """Columns of REPLIES: a row per payment, and one per key without a payment."""
 
@@ -178,7 +178,7 @@ def reply_rows(
     run: Run,
     got: KeyAnswers,
     *,
-    asked: Moment,
+    sent: Moment,
     phase: str = answer_parts.BASELINE,
     account_id: str = "",
 ) -> ReplyRows:
@@ -187,10 +187,10 @@ def reply_rows(
         "phase": phase,
         "merchant_id": run.merchant_id,
         "account_id": account_id or run.account_id,
-        "answered_at": asked.at,
-        "asked_after": asked.after,
-        "boot_id": asked.uptime.boot_id,
-        "uptime_ms": asked.uptime.milliseconds,
+        "answered_at": sent.at,
+        "asked_after": sent.after,
+        "boot_id": sent.uptime.boot_id,
+        "uptime_ms": sent.uptime.milliseconds,
         "gateway_at": got.gateway_at,
     }
     silent = got.answers.keys() - {row["order_no"] for row in got.observations}
@@ -200,7 +200,7 @@ def reply_rows(
         evaluated = {"answer": answer, "reason": why[:REASON_CHARACTERS]}
         rows.append({**_BLANK, **row, **constants, **evaluated})
     table = pa.Table.from_pylist(rows, schema=REPLIES.columns)
-    return ReplyRows(phase, constants["account_id"], len(got.answers), asked, table)
+    return ReplyRows(phase, constants["account_id"], len(got.answers), sent, table)
 
 
 def chargeback_codes(rules: Rules) -> list[str]:

@@ -31,9 +31,9 @@ def read(folder, text, *, name="bank.xml", **how):
 @pytest.mark.parametrize(("closing", "amount"), [("350.00", 24950), ("350.10", 25010)])
 def test_reversals_are_read_both_ways_and_the_balances_decide(tmp_path, closing, amount):
     """Some banks turn the mark of what is reversed, others leave it; a third way is refused."""
-    turned = "<RvslInd>true</RvslInd>"
+    negated = "<RvslInd>true</RvslInd>"
     plain = entry("250.05", ref="E1")
-    body = plain + entry("0.05", ref="E2", mark="DBIT", reversal=turned)
+    body = plain + entry("0.05", ref="E2", mark="DBIT", reversal=negated)
     text = camt(head() + balance("OPBD", "100.00") + balance("CLBD", closing) + body)
     found = read(tmp_path, text) if closing == "350.00" else None
     if found is None:

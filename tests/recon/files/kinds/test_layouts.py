@@ -74,7 +74,7 @@ def test_a_layout_of_words_that_exist_is_taken():
 
 
 @pytest.mark.parametrize(
-    ("schema", "turned", "told"),
+    ("schema", "negated", "told"),
     [
         (SETTLEMENT, {"payout": ("gross", "net"), "reserve": ()}, ""),
         (SETTLEMENT, {"write_off": ("gross",)}, "negated_rows.write_off"),
@@ -83,7 +83,7 @@ def test_a_layout_of_words_that_exist_is_taken():
         (LEDGER, {"refund": ("amount",)}, "negated_rows.refund"),
     ],
 )
-def test_only_amounts_of_settled_rows_have_signs_by_their_type(schema, turned, told):
-    found = problem(schema, negated_rows=turned)
+def test_only_amounts_of_settled_rows_have_signs_by_their_type(schema, negated, told):
+    found = problem(schema, negated_rows=negated)
     assert bool(found) == bool(told)
     assert told in found

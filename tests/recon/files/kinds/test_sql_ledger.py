@@ -113,21 +113,21 @@ def test_a_query_that_gives_no_table_is_told(ledger_source, query, told):
 
 
 def test_a_ledger_that_counts_differently_is_refused(ledger_source, monkeypatch):
-    monkeypatch.setattr(sql_ledger, "_asked", lambda *_: 7)
+    monkeypatch.setattr(sql_ledger, "_result", lambda *_: 7)
     with pytest.raises(SourceUnreadableError, match="gave 1 rows and counted 7"):
         extract(fill(ledger_source, ("x", 1)), query="select a, b from t", columns_read=AB)
 
 
 def counting_after(monkeypatch, book):
     """Somebody books an entry between the rows and their count."""
-    asked = sql_ledger._asked
+    asked = sql_ledger._result
 
     def count(connection, what, query):
         if what == "count(*)":
             book()
         return asked(connection, what, query)
 
-    monkeypatch.setattr(sql_ledger, "_asked", count)
+    monkeypatch.setattr(sql_ledger, "_result", count)
 
 
 def test_sqlite_is_read_in_one_snapshot(ledger_source, monkeypatch):

@@ -252,9 +252,9 @@ def _signed(value: int, row: Row, ours: str, *, shape: Shape) -> Any:
         return ""
     if ours == "amount" and "=-sign" in shape.columns:
         value = abs(value)
-    turned = ours in shape.layout.get("turned", ())
-    turned ^= ours in shape.layout.get("negated_rows", {}).get(row["word"], ())
-    return _amount(-value if turned else value, row, shape=shape)
+    negated = ours in shape.layout.get("negated", ())
+    negated ^= ours in shape.layout.get("negated_rows", {}).get(row["word"], ())
+    return _amount(-value if negated else value, row, shape=shape)
 
 
 def _local(at: datetime, shape: Shape) -> datetime:

@@ -200,7 +200,7 @@ def test_a_layout_is_written_as_toml_reads_it():
         "delimiter": "\t",
         "columns": {"amount": 'Betrag "brutto"'},
         "words": {"status": {"en attente": "pending", "Rück": "refunded"}},
-        "turned": ["fee"],
+        "negated": ["fee"],
         "decimals": "as_written",
         "trailer": {"word": "Summe", "rows": 2},
     }

@@ -263,9 +263,9 @@ PAID = [*OF_REFUND, [2000, 50, 1950], [6384, 0, 6384]]
             [[5500, 100, 5400]],
         ),
         # Without a net nothing says which way a fee goes that is minus.
-        ("gross,fee", "capture|55.00,-1.00 capture|9.00,-0.10", {}, {"turned"}),
-        ("gross,fee", "capture|55.00,-1.00", {"turned": "fee"}, [[5500, 100, 5400]]),
-        ("gross,fee", "capture|55.00,-1.00", {"turned": ""}, [[5500, -100, 5600]]),
+        ("gross,fee", "capture|55.00,-1.00 capture|9.00,-0.10", {}, {"negated"}),
+        ("gross,fee", "capture|55.00,-1.00", {"negated": "fee"}, [[5500, 100, 5400]]),
+        ("gross,fee", "capture|55.00,-1.00", {"negated": ""}, [[5500, -100, 5600]]),
         # Nor of a refund that is plus.
         ("gross,fee", TURNED, {}, {"negated_rows.refund"}),
         ("gross,fee", TURNED, {"negated_rows.refund": "gross,fee"}, OF_REFUND),
@@ -277,9 +277,9 @@ PAID = [*OF_REFUND, [2000, 50, 1950], [6384, 0, 6384]]
         ("gross,fee", f"{TURNED} capture|20.00,0.50 payout|63.84,0.00", {}, PAID),
         # Columns of signs: of which amounts each is, and how fees are called.
         (WAYS, BOTH_WAYS, {"sign.gross": "Way"}, {"sign.fee"}),
-        (WAYS, BOTH_WAYS, {"sign.gross": "Way", "sign.fee": "Fee way"}, {"turned"}),
+        (WAYS, BOTH_WAYS, {"sign.gross": "Way", "sign.fee": "Fee way"}, {"negated"}),
         (
-            *(WAYS, BOTH_WAYS, {"sign.gross": "Way", "sign.fee": "Fee way", "turned": "fee"}),
+            *(WAYS, BOTH_WAYS, {"sign.gross": "Way", "sign.fee": "Fee way", "negated": "fee"}),
             OF_REFUND,
         ),
     ],

@@ -247,7 +247,7 @@ def test_a_row_that_does_not_add_up_is_named_with_its_summands(
 
 def test_summands_are_written_as_other_amounts_are(order_csv):
     header = "currency,gross,net,Commission,Markup,Scheme"
-    cents = {"units": "minor", "turned": ["fee"], "sums": {"fee": PARTS}}
+    cents = {"units": "minor", "negated": ["fee"], "sums": {"fee": PARTS}}
     table = settled(order_csv, header, "capture:EUR,5500,5400,-30,-20,-50", layout=cents)
     assert table.rejects == ()
     assert table.frame["fee"].tolist() == [100]

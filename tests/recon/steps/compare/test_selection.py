@@ -214,7 +214,7 @@ def answered(run, numbers, *, environment):
         for number in numbers
     ]
     said = dict.fromkeys(numbers, (KeyAnswer.FOUND, ""))
-    rows = reply_rows(run, KeyAnswers(said, (*payments,)), asked=Moment(AT, NEVER_READ, 0))
+    rows = reply_rows(run, KeyAnswers(said, (*payments,)), sent=Moment(AT, NEVER_READ, 0))
     gateway_answers.save(run, rows, environment=environment)
 
 

@@ -88,7 +88,7 @@ class Asking:
     def keep(self, said, *payments, phase=BASELINE, account=""):
         """Keep answers."""
         got, asked = KeyAnswers(said, payments), Moment(AT, NEVER_READ, ASKED_AFTER)
-        rows = reply_rows(self.run, got, asked=asked, phase=phase, account_id=account)
+        rows = reply_rows(self.run, got, sent=asked, phase=phase, account_id=account)
         gateway_answers.save(self.run, rows, environment=self.environment)
 
     def seal(self):
