@@ -37,12 +37,12 @@ AUTOMATIONS_COMMAND = "`python -m flows apply` makes them"
 def health_checks() -> Iterator[tuple[str, Callable[[], str]]]:
     """Yield the checks: name, and the function that returns a sentence or raises ReconError."""
 
-    def asked(check: Callable[[SyncPrefectClient], str]) -> str:
+    def reply_of(check: Callable[[SyncPrefectClient], str]) -> str:
         with _client() as client:
             return check(client)
 
     for name, check in CHECKS.items():
-        yield name, partial(asked, check)
+        yield name, partial(reply_of, check)
 
 
 def _client() -> SyncPrefectClient:

@@ -91,7 +91,7 @@ def evidence_index(index: EvidenceIndex) -> bytes:
         | {"fault": "; ".join(copy.faults)}
         for closed, copy in index.closes
     ]
-    gone = [asdict(each) | {"at": f"{each.at:%Y-%m-%d %H:%M} UTC"} for each in index.purged]
+    purged = [asdict(each) | {"at": f"{each.at:%Y-%m-%d %H:%M} UTC"} for each in index.purged]
     people = [
         {**each, "limits": ", ".join(f"{name} {most}" for name, most in each["limit"].items())}
         for each in index.people
@@ -128,7 +128,7 @@ def evidence_index(index: EvidenceIndex) -> bytes:
         list_sheet(
             "Let go",
             PURGED,
-            gone,
+            purged,
             heading="Let go by retention",
             about="Folders that went under retention; breaks, totals, decisions and manifests "
             "stay.",

@@ -91,12 +91,12 @@ def write_signed_copy(
 def remove_signed_copies(path: Path) -> list[Path]:
     """Remove copies with only one signature next to a workbook, after it was withdrawn."""
     halves = [ending for roles, ending in ENDINGS.items() if len(roles) == 1]
-    gone = [
+    outdated = [
         copy for half in halves for copy in path.parent.glob(f"{path.stem}-{half}*{path.suffix}")
     ]
-    for copy in gone:
+    for copy in outdated:
         copy.unlink(missing_ok=True)
-    return gone
+    return outdated
 
 
 def signed_bytes(

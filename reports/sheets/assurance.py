@@ -160,7 +160,7 @@ def _blocks(figures: NightFigures, rows: Rows, checks: Checks) -> Iterator[Block
     )
     title = "Elsewhere: effects of a break in a second currency or account"
     yield Listing(other_effects, rows.other_effects, title=title)
-    yield from _bound_to(figures)
+    yield from _digests(figures)
     what = f"unprintable characters of foreign text were shown as {REPLACEMENT}."
     yield TextLine(lambda replaced: f"{replaced} {what}", "note")
     single = (
@@ -186,7 +186,7 @@ def _blocks(figures: NightFigures, rows: Rows, checks: Checks) -> Iterator[Block
     yield Listing(single, proofs, title=title, nothing="", is_list=True)
 
 
-def _bound_to(figures: NightFigures) -> Iterator[Block]:
+def _digests(figures: NightFigures) -> Iterator[Block]:
     """The digests of what decided, of what the sentences are made of, and of the history."""
     digests = [
         {"name": "Rules", "digest": f"Digest of the rules: {figures.rules_digest or 'not given'}"},

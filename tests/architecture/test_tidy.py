@@ -298,6 +298,7 @@ IDIOMS = frozenset(
         *("guest", "scrubbed", "calm", "parted", "nursery", "custody", "words_of", "untold"),
         *("say", "told", "judged", "judgement", "judgements", "beside", "standing", "placed"),
         *("said", "stands", "elsewhere", "aside", "kept", "books", "let_go"),
+        *("wanted", "gone", "begun", "parcel", "patience"),
     }
 )
 """Words of our own English that a reader new to the code does not know; terms of the field replace

@@ -231,8 +231,8 @@ def perform(
         if decision is None:
             model.show_subject(fields, context, echo)
             return None
-        asked = partial(code_of, name, code=code, environment=environment)
-        done = acts.perform(decision, name=name, code=asked, context=context, show=echo)
+        confirmed_by = partial(code_of, name, code=code, environment=environment)
+        done = acts.perform(decision, name=name, code=confirmed_by, context=context, show=echo)
     for warning in done.warnings[:WARNINGS_DISPLAYED_MAX]:
         echo_error(warning)
     if done.exit_code:

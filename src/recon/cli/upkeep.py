@@ -86,8 +86,8 @@ def _of_prefect() -> "Iterator[Check]":
         )
         yield Check("Prefect", ok=True, sentence=sentence)
         return
-    asked = [sys.executable, "-m", "flows", "doctor"]
-    answer = subprocess.run(asked, capture_output=True, text=True, check=False)  # noqa: S603 - ours
+    command = [sys.executable, "-m", "flows", "doctor"]
+    answer = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - ours
     if answer.returncode:
         yield Check("Prefect", ok=False, sentence=answer.stderr.strip() or "it could not be asked")
         return

@@ -69,7 +69,7 @@ class Approvers(DeclaredTable):
         """Refuse a name or secret under two short names: one person could act as two."""
         names: dict[tuple[str, str], str] = {}
         for short, person in self.approvers.items():
-            for key, value in _marks_of(short, person):
+            for key, value in _identities_of(short, person):
                 first = names.setdefault((key, value), short)
                 if value and first != short:
                     msg = f"{first} and {short} have the same {key}: each person needs their own"
@@ -77,7 +77,7 @@ class Approvers(DeclaredTable):
         return self
 
 
-def _marks_of(short: str, person: Approver) -> set[tuple[str, str]]:
+def _identities_of(short: str, person: Approver) -> set[tuple[str, str]]:
     """The values that no two people may share; "" is ignored. A short name is a name, too."""
     file = person.code_secret_file
     return {

@@ -769,11 +769,11 @@ def _outcome(
 ) -> tuple[ReplyOutcome, str]:
     """Return the outcome, and why it is unknown; an unsafe issuer_url makes it so."""
     meaning = interface.status_map.order_status.get(record.order_status)
-    is_asked_to_go = operation is PaymentOperation.AUTHORISE_APM and not record.order_status
+    needs_pages = operation is PaymentOperation.AUTHORISE_APM and not record.order_status
     why = ""
-    if is_asked_to_go and not record.issuer_url:
+    if needs_pages and not record.issuer_url:
         why = "the reply names no issuer_url"
-    elif not is_asked_to_go and meaning is None:
+    elif not needs_pages and meaning is None:
         why = f"order_status {record.order_status or 'missing'} is not in the status map"
     elif meaning == "done" and not record.transaction_id:
         why = "a payment without transaction_id"
@@ -781,7 +781,7 @@ def _outcome(
         why = "the reply's issuer_url is not https"
     if why:
         return ReplyOutcome.UNKNOWN, why
-    return ReplyOutcome.PENDING if is_asked_to_go else ReplyOutcome(meaning or ""), ""
+    return ReplyOutcome.PENDING if needs_pages else ReplyOutcome(meaning or ""), ""
 
 
 def payment_record(

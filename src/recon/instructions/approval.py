@@ -126,7 +126,7 @@ def problem_of_two(people: tuple[Approver, Approver], *, decides: Decides = prob
     )
 
 
-def problem_of_rest(
+def problem_of_others(
     person: Approver, *, declared: Iterable[Approver], decides: Decides = problem_of_role
 ) -> str:
     """Return why nobody else could give the second approval after this person; "" if one could."""

@@ -71,8 +71,8 @@ class OrderRow:
         whole figure again if nothing remains.
         """
         figure, _ = self._figure(kind)
-        is_rest = kind is InstructionKind.REFUND and self._is_total(kind) and before < figure
-        return figure - before if is_rest else figure
+        is_remainder = kind is InstructionKind.REFUND and self._is_total(kind) and before < figure
+        return figure - before if is_remainder else figure
 
     def against(self, kind: InstructionKind, *, amount: int, before: int = 0) -> str:
         """Return action and row as text if the row contradicts the action; "" if it does not.

@@ -472,11 +472,11 @@ def _bank_of(tables: Mapping[str, pa.Table], *, terms: Mapping[str, list[Cells]]
     }
     night = None
     for account in named["night"].items():
-        since, asked = next(iter(named["shown_since"]), ""), tuple(named["asked"])
+        since, queried = next(iter(named["shown_since"]), ""), tuple(named["asked"])
         blank = {"entry_type": EntryType.PAYOUT.value, "gross": 0, "fee": 0}
         rows = [{**blank, **row} for row in tables["payouts"].to_pylist()]
         payouts = frame_of(rows, columns=SETTLEMENT_COLUMNS)
-        night = NightOfBank(account, asked, payouts, named["known_to"], since)
+        night = NightOfBank(account, queried, payouts, named["known_to"], since)
     return BankSource(
         entries=frame_of_table(tables["bank"])[[*BANK_ENTRY_COLUMNS]],
         statements=tuple(statements),

@@ -196,7 +196,7 @@ def columns_of(kind: type[Any]) -> str:
     return ", ".join(field.name for field in fields(kind))
 
 
-def marks_of(values: Sized) -> str:
+def placeholders(values: Sized) -> str:
     """As many SQL placeholders as there are values."""
     return ", ".join("?" * len(values))
 
@@ -289,7 +289,7 @@ class Database:
 
     def payments(self, column: str, *, keys: Sequence[str]) -> list[Payment]:
         """Payments whose transaction_id, order_no or page_key is one of the keys, oldest first."""
-        return list(self._payments(f"WHERE {column} IN ({marks_of(keys)})", keys))
+        return list(self._payments(f"WHERE {column} IN ({placeholders(keys)})", keys))
 
     def every_payment(self) -> Iterator[Payment]:
         """All payments, oldest first."""
@@ -310,7 +310,7 @@ class Database:
         columns = columns_of(kind)
         self._connection.executemany(
             f"INSERT OR REPLACE INTO {table} ({columns})"  # noqa: S608 - our own names
-            f" VALUES ({marks_of(fields(kind))})",
+            f" VALUES ({placeholders(fields(kind))})",
             map(attrgetter(*columns.split(", ")), values),
         )
 

@@ -264,10 +264,10 @@ _WHOLE: Mapping[str, Callable[[OperationReply, Content], Content]] = {
 
 def _stray(sandbox: Sandbox, reply: OperationReply) -> list[Row]:
     """A row of an existing payment that this call did not name."""
-    asked = {_key_of(row)[0] for row in reply.rows}
+    requested = {_key_of(row)[0] for row in reply.rows}
     shape = reply.rows[0] if reply.rows else {}
     for payment in sandbox.database.every_payment():
-        if payment.transaction_id not in asked and shape:
+        if payment.transaction_id not in requested and shape:
             shown = {"amount": payment.amount, "currency": payment.currency}
             shown |= {"transaction_id": payment.transaction_id, "order_no": payment.order_no}
             return [shape | shown]
@@ -370,15 +370,15 @@ def _row_replies_after(
     if wire is not None and wire.kind in UNANSWERED:
         code = f"HTTP {wire.status}" if wire.kind == "status" else wire.kind
         return _no_row_replies(before, why=f"no answer ({code})", rows=rows)
-    asked = list(rows)
-    if after.content == before.content and len(before.row_replies) in {0, len(asked)}:
+    requested = list(rows)
+    if after.content == before.content and len(before.row_replies) in {0, len(requested)}:
         return before.row_replies
     lied = [row for row in _rows(after) if row not in _rows(before)]
     if not before.row_replies:
         return tuple(map(_reported, lied))
     answered = {_key_of(row): _reported(row) for row in reversed(_rows(after))}
     keys = [(row.transaction_id, row.order_no) for row in before.row_replies]
-    keys += [key for key in asked if before.rows_key and key not in keys]
+    keys += [key for key in requested if before.rows_key and key not in keys]
     known = [answered.pop(key, RowReply(*key, "", ROW_MISSING)) for key in keys]
     return (*known, *answered.values())
 

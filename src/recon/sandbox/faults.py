@@ -261,19 +261,19 @@ def draw(
 ) -> list[Fault]:
     """Draw the faults of one call, or of one of its notifications, and count it in the plan."""
     planned = planned_faults(database)
-    asked = [
+    matching = [
         (number, entry)
         for number, entry in enumerate(planned)
         if (entry.rule.kind in NOTIFY_KINDS) == notifications
     ]
-    if not asked:
+    if not matching:
         return []
     attempts: dict[RowKey, int] = {}
     if any(entry.rule.probability is not None for entry in planned):
         counted = f"{operation} told" if notifications else operation
         attempts = {row: _attempt(database, counted, row=row) for row in rows}
     faults: list[Fault] = []
-    for number, entry in asked:
+    for number, entry in matching:
         about = entry.rule.operation in {ANY_OPERATION, operation}
         chances = {
             row: _chance(seed, operation, row[0] or row[1], attempt, number)
@@ -307,8 +307,8 @@ def _played(
         return None
     picked = fitting if rule.has_pattern else ()
     if rule.probability is not None:
-        asked = fitting[:1] if rule.kind in WIRE_KINDS else fitting
-        picked = tuple(row for row in asked if chances[row] < rule.probability)
+        matching = fitting[:1] if rule.kind in WIRE_KINDS else fitting
+        picked = tuple(row for row in matching if chances[row] < rule.probability)
         if not picked:
             return None
     return Fault(rule, picked)

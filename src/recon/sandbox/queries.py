@@ -23,7 +23,7 @@ from recon.sandbox.call import (
     list_reply,
     wrong,
 )
-from recon.sandbox.database import Payment, marks_of, on_wire
+from recon.sandbox.database import Payment, on_wire, placeholders
 from recon.sandbox.options import DAY_SECONDS, fourteen_digits
 from recon.sandbox.terms import QUERY_RESULT_UNKNOWN_KEY, short_name
 
@@ -181,7 +181,7 @@ def _answer_search(sandbox: Sandbox, call: Call) -> OperationReply:
 
 def _refunds(sandbox: Sandbox, column: str, *, keys: Sequence[str]) -> list[Any]:
     return sandbox.database.select(
-        f"SELECT {_REFUND_COLUMNS} FROM effect e WHERE {column} IN ({marks_of(keys)})"  # noqa: S608
+        f"SELECT {_REFUND_COLUMNS} FROM effect e WHERE {column} IN ({placeholders(keys)})"  # noqa: S608
         f" AND {column} <> '' AND operation = 'refund' ORDER BY position",
         keys,
     )

@@ -11,7 +11,7 @@ from recon.config.limits import CurrencyLimits
 from recon.instructions.approval import (
     decides_on,
     list_of,
-    problem_of_rest,
+    problem_of_others,
     problem_of_two,
     reported_with,
     requesters_of,
@@ -128,7 +128,7 @@ def test_one_of_two_is_an_approver_who_may_let_the_list_go(other, said):
 
 
 def test_who_would_leave_nobody_behind_is_told():
-    left = partial(problem_of_rest, decides=MAY)
+    left = partial(problem_of_others, decides=MAY)
     assert left(REVIEWER, declared=[REVIEWER, LOW, ANNA]) == ""
     assert left(ANNA, declared=[REVIEWER, ANNA]) == ""
     assert left(REVIEWER, declared=[REVIEWER, LOW]) == (

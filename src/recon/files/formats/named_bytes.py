@@ -42,14 +42,14 @@ def read_bytes(path: Path, *, bytes_max: int = FILE_BYTES_MAX) -> FileBytes:
         if size > bytes_max:
             _refuse(path, f"has {size} bytes; at most {bytes_max} are read: split it")
         content = os.read(descriptor, size + 1)  # one more, to see growth; one read, one copy
-        if _marks(before) != _marks(os.fstat(descriptor)) or len(content) != size:
+        if _version(before) != _version(os.fstat(descriptor)) or len(content) != size:
             _refuse(path, CHANGED)
     except OSError as error:
         _refuse(path, f"cannot be read: {error.strerror}")
     finally:
         os.close(descriptor)
     try:
-        is_same = _marks(path.lstat()) == _marks(before)
+        is_same = _version(path.lstat()) == _version(before)
     except OSError:
         is_same = False
     if not is_same:
@@ -86,7 +86,7 @@ def _open(path: Path) -> int:
         _refuse(path, f"cannot be opened: {error.strerror}")
 
 
-def _marks(status: os.stat_result) -> tuple[int, int, int, int]:
+def _version(status: os.stat_result) -> tuple[int, int, int, int]:
     return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
 
 

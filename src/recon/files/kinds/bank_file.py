@@ -347,14 +347,14 @@ def _refuse_unbalanced(
     opening: int, booked: int, closing: int, *, currency: str, where: str
 ) -> NoReturn:
     gap = abs(opening + booked - closing)
-    began, moved, came, ended, apart = (
+    began, moved, received, ended, apart = (
         f"{format_minor_units(amount, currency=currency)} {currency}"
         for amount in (opening, booked, opening + booked, closing, gap)
     )
     _refuse_statement(
         where,
-        f"opening {began} and booked entries of {moved} come to {came}, but its closing balance "
-        f"is {ended}: the two are {apart} apart",
+        f"opening {began} and booked entries of {moved} come to {received}, but its closing "
+        f"balance is {ended}: the two are {apart} apart",
     )
 
 

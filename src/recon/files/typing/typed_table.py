@@ -421,11 +421,11 @@ def _read_column(
 def _blanks(
     reading: TableReading, column: TableColumn, *, excused: npt.NDArray[np.bool_] | None
 ) -> dict[int, str]:
-    is_asked = column.name == "order_no" and excused is not None
-    if column.may_be_blank and not is_asked:
+    is_key = column.name == "order_no" and excused is not None
+    if column.may_be_blank and not is_key:
         return {}
     blank = np.array(pc.equal(reading.columns[column.name], ""), dtype=bool)
-    if is_asked:
+    if is_key:
         blank &= excused  # an answer without a payment has only its key
     return dict.fromkeys(np.flatnonzero(blank).tolist(), "is blank")
 

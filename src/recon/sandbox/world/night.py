@@ -571,8 +571,8 @@ def sample_night(
     def drawn(plant: _Plant, most: int, account_id: str = account.account_id) -> list[TruePayment]:
         """Take up to `most` fitting payments out of `left`."""
         chosen = list(islice((each for each in left if fits(plant, each, account_id)), most))
-        gone = set(map(id, chosen))
-        left[:] = [each for each in left if id(each) not in gone]
+        dropped = set(map(id, chosen))
+        left[:] = [each for each in left if id(each) not in dropped]
         return chosen
 
     def stories_of(plant: _Plant, chosen: Iterable[TruePayment]) -> list[Scenario]:
@@ -750,13 +750,13 @@ def answer_key(night: SampleNight) -> dict[str, Any]:
         for kind in (BreakCode, Reason, Flag)
     }
     waiting = [each for each in expected if each.finding == "pending"]
-    asked = [
+    requested = [
         (line.action, scenario)
         for scenario in night.scenarios
         for line in scenario.orders
         if line.action
     ]
-    held = sum(1 for _, s in asked if s.expected and s.expected.finding == "pending")
+    held = sum(1 for _, s in requested if s.expected and s.expected.finding == "pending")
     name = _file_name(night, SPOILT_CHANNEL)
     # Line 1 is the header.
     lines = {row: line for line, row in enumerate(order_rows(night)[SPOILT_CHANNEL], start=2)}
@@ -766,7 +766,7 @@ def answer_key(night: SampleNight) -> dict[str, Any]:
         "merchant_id": night.account.merchant_id,
         "account_id": night.account.account_id,
         # Instructions of each kind in the files, repeats counted once.
-        "instructions": dict(sorted(Counter(action for action, _ in asked).items()))
+        "instructions": dict(sorted(Counter(action for action, _ in requested).items()))
         | {"of_these_waiting": held},
         "breaks": [_who(each) | _break(each) for each in found[BreakCode]],
         "unverified": [_who(each) | {"reason": each.finding} for each in found[Reason]],

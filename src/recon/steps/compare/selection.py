@@ -450,8 +450,8 @@ class Selected:
 
     def _universe(self) -> pa.Table:
         """The queried keys, without those of the opening balance, and those of other accounts."""
-        gone = pa.array(self.before.order_nos, pa.string())
-        left = self.queried.filter(pc.invert(pc.is_in(self.queried, value_set=gone)))
+        too_old = pa.array(self.before.order_nos, pa.string())
+        left = self.queried.filter(pc.invert(pc.is_in(self.queried, value_set=too_old)))
         run, schema = self.read.run, SCHEMAS["universe"].columns
         words = {"merchant_id": run.merchant_id, "account_id": run.account_id}
         cells = [pa.repeat(words[n], len(left)) if n in words else left for n in schema.names]

@@ -222,12 +222,12 @@ def what_if(
         ArchiveError: a night's folder cannot be reached, or differs from what was sealed.
     """
     rules = with_table(rules)
-    asked = _runs(account, first=first, last=last, environment=environment)
+    chosen = _runs(account, first=first, last=last, environment=environment)
     nights: list[ComparedAgain] = []
     raised: dict[str, NeverRaised] = {}
     again: set[str] = set()
     before: _Simulated | None = None
-    for run in asked:
+    for run in chosen:
         then, before = _classified(run, rules=rules, before=before, environment=environment)
         night = _side_by_side(run, then=then, now=before.result)
         nights.append(night)
@@ -240,7 +240,7 @@ def what_if(
             raised.setdefault(row["break_id"], broken)
         again |= {*before.result.breaks["break_id"]}
         progress(_sentence(night))
-    _, rules_then, _ = stored_inputs(asked[-1], environment=environment)
+    _, rules_then, _ = stored_inputs(chosen[-1], environment=environment)
     changed = changed_rules(rules_then, rules)
     with environment.store.reading() as connection:
         answers = resolution_rows.stored_answers(connection, account)

@@ -275,13 +275,13 @@ class Sender:
     async def _answer_to(self, request: PreparedRequest) -> RawReply:
         """Send (S); a process that was asked to end waits for the reply only a little longer."""
         sending = asyncio.ensure_future(self._gateway.send(request))
-        asked_at: timedelta | None = None
+        sent_at: timedelta | None = None
         while not sending.done():
             await asyncio.wait({sending}, timeout=LOOK_AGAIN / timedelta(seconds=1))
             if sending.done() or not (reason := self._ending()):
                 continue
-            asked_at = asked_at or self._elapsed()
-            if self._elapsed() - asked_at > END_WITHIN:
+            sent_at = sent_at or self._elapsed()
+            if self._elapsed() - sent_at > END_WITHIN:
                 sending.cancel()
                 await asyncio.wait({sending})
                 if sending.cancelled():

@@ -39,7 +39,7 @@ from recon.desk.endorsement import (
     named,
 )
 from recon.desk.held_keys import SET_UP, SOCKET, HeldKeys, LastSignature, Memory
-from recon.instructions.approval import Decides, problem_of_rest, problem_of_role, problem_of_two
+from recon.instructions.approval import Decides, problem_of_others, problem_of_role, problem_of_two
 from recon.instructions.money_requests import EndorsementsOf, InstructionEndorsements
 from recon.model.business_date import Grace
 from recon.model.errors import ConfigurationError, NightHeldError, UsageError
@@ -129,7 +129,7 @@ class Person:
             UsageError: nobody who is declared could.
         """
         declared = self.environment.settings.approvers.values()
-        if problem := problem_of_rest(self.declared, declared=declared, decides=decides):
+        if problem := problem_of_others(self.declared, declared=declared, decides=decides):
             msg = f"{problem}; nothing was changed"
             raise UsageError(msg)
 

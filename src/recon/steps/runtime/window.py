@@ -158,12 +158,12 @@ class BeforeOpening:
         """
         if not self.order_nos:
             return ledger
-        gone = is_among(ledger["order_no"], self.order_nos)
+        dropped = is_among(ledger["order_no"], self.order_nos)
         if is_settled:
-            gone &= ~is_base_type(ledger["entry_type"], *_OF_GATEWAY)
+            dropped &= ~is_base_type(ledger["entry_type"], *_OF_GATEWAY)
             is_fee = is_base_type(ledger["entry_type"], EntryType.FEE)
             ledger = _naming_none(ledger, rows=self._are_named(ledger) & is_fee)
-        return ledger[~gone].reset_index(drop=True)
+        return ledger[~dropped].reset_index(drop=True)
 
     def _are_named(self, rows: pd.DataFrame) -> "pd.Series[bool]":
         by_order = is_among(rows["order_no"], self.order_nos)

@@ -164,8 +164,8 @@ def counted(connection: Connection, run_id: str, *, phase: str) -> tuple[int, in
     """Return how many keys of a phase had to be queried, and how many have a final answer."""
     sums = (func.coalesce(func.sum(answer_part.c[name]), 0) for name in ("asked", "answered"))
     own = answer_part.c.run_id == run_id, answer_part.c.phase == phase
-    asked, answered = connection.execute(select(*sums).where(*own)).one()
-    return int(asked), int(answered)
+    queried, answered = connection.execute(select(*sums).where(*own)).one()
+    return int(queried), int(answered)
 
 
 def newest(connection: Connection) -> int:
