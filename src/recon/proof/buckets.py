@@ -19,7 +19,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recon.config.exchange_rates import AppliedRate
-from recon.matching.breaks.write_offs import Sums, sums_of_amounts
 from recon.matching.engine import Broken, classify, prepared
 from recon.matching.frames.coding import equals
 from recon.matching.frames.sources import Basis, Previous, Sources
@@ -28,6 +27,7 @@ from recon.matching.sides.ledger_side import are_compared, unrated_entries
 from recon.matching.sides.settlement_side import of_payments, summed_lines, with_summed
 from recon.model.errors import StoreError
 from recon.model.terms import InstructionKind
+from recon.proof.exact_sums import Sums, sums_of_amounts
 from recon.proof.items import items_table, sides_of
 from recon.proof.ledger_bridge import Steps, steps_of
 from recon.proof.night_tables import FRAMES

@@ -46,7 +46,7 @@ from recon.matching.frames.sources import (
     frame_of,
 )
 from recon.matching.sides.instruction_side import with_each_instruction_once
-from recon.matching.sides.settlement_side import pay_outs
+from recon.matching.sides.settlement_side import is_payout
 from recon.model.money import exponent
 from recon.model.terms import ControlTotal, EntryType, Quarantined, Reject, SourceFile, SourceKind
 from recon.proof.ledger_bridge import ARRIVED_STEPS, LedgerSteps
@@ -112,7 +112,7 @@ def bank_tables(sources: Sources) -> Tables:
     payouts = source.night.payouts if source.night else sources.settlement
     rows = SCHEMAS["payouts"].columns.empty_table()
     if payouts is not None:
-        rows = table_of(payouts[pay_outs(payouts)], name="payouts")
+        rows = table_of(payouts[is_payout(payouts)], name="payouts")
     statements = (
         {**asdict(statement), "number": number, "days_given": int(statement.days_given)}
         for number, statement in enumerate(source.statements)

@@ -20,7 +20,6 @@ from recon.matching.breaks.result_rows import (
     Frames,
     dispositions_of_found,
 )
-from recon.matching.breaks.write_offs import refuse_beyond_sums
 from recon.matching.cash.result import gateway_holds, listed_frame
 from recon.matching.causes.proposed_journals import propose
 from recon.matching.classifying.outcomes import Strict
@@ -35,6 +34,7 @@ from recon.model.terms import SetState
 from recon.model.uptime import give_back
 from recon.privacy.own_files import folder_for_now, make_folder
 from recon.proof.buckets import SECTIONS, BucketFigures, BucketRows, ComparedBucket, counted
+from recon.proof.exact_sums import refuse_beyond_sums
 from recon.proof.items import items_table, sides_of
 from recon.proof.ledger_bridge import ledger_steps
 from recon.proof.night_tables import compared_tables, input_tables, result_tables

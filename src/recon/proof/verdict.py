@@ -21,7 +21,7 @@ from recon.matching.frames.bank_sources import BankSource
 from recon.matching.frames.coding import by_label, equals
 from recon.matching.frames.sources import Sources
 from recon.matching.sides.ledger_side import unrated_texts
-from recon.matching.sides.settlement_side import pay_outs
+from recon.matching.sides.settlement_side import is_payout
 from recon.model.terms import ControlTotal, Flag, GatewayState, KeyAnswer, Verdict
 
 
@@ -147,7 +147,7 @@ def not_covered(
         yield "fees and reserves of the ledger: no settlement file"
     else:
         batches = texts(lines["batch_id"])
-        if without := len({*batches.tolist()} - {*batches[pay_outs(lines)].tolist()}):
+        if without := len({*batches.tolist()} - {*batches[is_payout(lines)].tolist()}):
             yield f"T11: {without} settlement batches name no payout yet"
         if days is not None and days.waits_for:
             yield f"settlement due after {days.last}: {days.waits_for} is missing"

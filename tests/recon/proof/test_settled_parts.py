@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from recon.matching.breaks.write_offs import SUM_MAX
 from recon.proof.engine import reconcile
+from recon.proof.exact_sums import SUM_MAX
 from tests.injected import planted
 from tests.recon.matching.cash import truth
 from tests.recon.matching.cash.contract_truth import FIRST, TARIFFS, add_line

@@ -36,7 +36,7 @@ from recon.matching.frames.arrays import Arrays, columns_of
 from recon.matching.frames.bank_sources import BankSource, NightOfBank
 from recon.matching.frames.grouping import NO_INSTANT, microseconds
 from recon.matching.frames.sources import SETTLEMENT_COLUMNS, Basis, Sources, frame_of
-from recon.matching.sides.settlement_side import BATCH, paid_out, pay_outs
+from recon.matching.sides.settlement_side import BATCH, is_payout, paid_out
 from recon.model.business_date import day_text
 from recon.model.terms import BreakCode, SetState
 
@@ -366,7 +366,7 @@ def _lines_of_batches(lines: pd.DataFrame | None) -> dict[tuple[str, ...], tuple
     """Return the gross and fee sums of each batch's lines; a payout of ours counts as a line."""
     if lines is None:
         return {}
-    rows = lines[~pay_outs(lines)]
+    rows = lines[~is_payout(lines)]
     sums = rows.groupby([*BATCH])[["gross", "fee"]].sum().reset_index()
     return {(*batch,): (gross, fee) for *batch, gross, fee in sums.itertuples(index=False)}
 

@@ -23,7 +23,7 @@ from recon.matching.frames.grouping import amounts_of, total
 from recon.matching.frames.sources import Sources
 from recon.matching.frames.total_rows import ACCOUNT_KEY, AccountKey
 from recon.matching.sides.ledger_side import is_base_type
-from recon.matching.sides.settlement_side import pay_outs
+from recon.matching.sides.settlement_side import is_payout
 from recon.model.terms import EntryType, Reject, SourceKind
 
 OPENING, ITEM, DEBT, BEYOND = "opening", "item", "debt", "beyond"
@@ -103,7 +103,7 @@ def batches_of(sources: Sources) -> Mapping[AccountKey, tuple[Batch, ...]]:
     lines = sources.settlement
     if lines is None or not len(lines):
         return {}
-    paid = pay_outs(lines)
+    paid = is_payout(lines)
     net = amounts_of(lines["net"])
     groups, keys = keyed(lines, by=(*ACCOUNT_KEY, "batch_id"))
     size = len(keys)
@@ -241,7 +241,7 @@ def _reserves(sources: Sources) -> Mapping[AccountKey, Mapping[str, int]]:
     lines = sources.settlement
     if lines is None or not len(lines):
         return {}
-    rows = lines[is_base_type(lines["entry_type"], EntryType.RESERVE) & ~pay_outs(lines)]
+    rows = lines[is_base_type(lines["entry_type"], EntryType.RESERVE) & ~is_payout(lines)]
     sums = rows.groupby([*ACCOUNT_KEY, "settled_on"])["gross"].sum().reset_index()
     by_account: dict[AccountKey, dict[str, int]] = {}
     for merchant, account, currency, day, amount in sums.itertuples(index=False, name=None):

@@ -21,7 +21,7 @@ from recon.matching.sides.agreed_fees import (
     span,
     volumes_of,
 )
-from recon.matching.sides.settlement_side import pay_outs
+from recon.matching.sides.settlement_side import is_payout
 from recon.model.gateway_holds import (
     BY_LINE_COLUMNS,
     DIFFERING_COLUMNS,
@@ -70,7 +70,7 @@ def charged_by_pieces(
         outside.append(priced[is_outside].groupby(_OUTSIDE)[["lines", "charged"]].sum())
         differing.append(_differing_rows(lines, agreed=agreed, contract=contract))
         given_back.update(_credits(lines, rows=np.flatnonzero(agreed.line == CREDIT)))
-        of_currency = priced[~pay_outs(lines)].groupby("currency")["charged"].sum()
+        of_currency = priced[~is_payout(lines)].groupby("currency")["charged"].sum()
         totals.update({str(name): int(fees) for name, fees in of_currency.items()})
         if volumes is not None:
             otherwise.update(

@@ -39,7 +39,7 @@ from recon.matching.sides.ledger_side import (
     entry_versions,
     is_base_type,
 )
-from recon.matching.sides.settlement_side import lines_of_rows, pay_outs
+from recon.matching.sides.settlement_side import is_payout, lines_of_rows
 from recon.model.business_date import midnight
 from recon.model.terms import EntryType
 
@@ -121,7 +121,7 @@ def numbered(
 
 def _settled(lines: pd.DataFrame, *, per: str) -> Arrays:
     """Return every fee, reserve and payout in the settlement lines."""
-    paid = pay_outs(lines)
+    paid = is_payout(lines)
     gross, fee, net = (amounts_of(lines[name]) for name in ("gross", "fee", "net"))
     reserve = is_base_type(lines["entry_type"], EntryType.RESERVE) & ~paid & (gross != 0)
     tables = [

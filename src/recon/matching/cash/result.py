@@ -43,7 +43,7 @@ from recon.matching.frames.sources import Basis, Sources, frame_of
 from recon.matching.frames.total_rows import ACCOUNT_KEY, AccountKey, added, sums
 from recon.matching.frames.versions import NEW
 from recon.matching.sides.ledger_side import GROUPED, booked_forward, entry_versions, is_base_type
-from recon.matching.sides.settlement_side import pay_outs
+from recon.matching.sides.settlement_side import is_payout
 from recon.model.business_date import Grace, day_text
 from recon.model.gateway_holds import BEFORE_FIRST, FeesCharged, GatewayHolds, HeldBalance, Holding
 from recon.model.terms import EntryType, Flag
@@ -469,7 +469,7 @@ def _holdings(held: pd.DataFrame) -> tuple[Holding, ...]:
 
 
 def _charged(lines: pd.DataFrame, *, cash: CashResult | None) -> Mapping[AccountKey, int]:
-    every = sums(lines[~pay_outs(lines)], column="fee")
+    every = sums(lines[~is_payout(lines)], column="fee")
     if cash is None:
         return every
     groups = cash.ledger_groups.groups

@@ -29,7 +29,7 @@ from recon.matching.frames.arrays import texts
 from recon.matching.frames.coding import by_label, equals, keyed
 from recon.matching.frames.grouping import BASIS, Bools, Ints, Rows
 from recon.matching.frames.sources import FEE_GAP, VOLUME_COLUMNS, Sources
-from recon.matching.sides.settlement_side import EARLIER, is_summed, of_payments, pay_outs
+from recon.matching.sides.settlement_side import EARLIER, is_payout, is_summed, of_payments
 from recon.model.terms import EntryType
 
 NOT_COVERED = -1
@@ -327,7 +327,7 @@ def agreed_fees(
         line[unpriced] = NOT_COVERED
         why[unpriced] = np.where(earlier, len(reasons) - 1, len(reasons) - 2)[unpriced]
     free = ~equals(lines["entry_type"], *PRICED) & (fee == 0)
-    free |= pay_outs(lines)  # repeats the fee of its batch
+    free |= is_payout(lines)  # repeats the fee of its batch
     line[free & (line == NOT_COVERED)] = NO_FEE_DUE
     expected, tolerance = _expected(lines, held=line, tiers=tiers, contract=contract)
     gap = np.where(line >= 0, fee - expected, 0)

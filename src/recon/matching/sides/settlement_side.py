@@ -108,7 +108,7 @@ _NEVER = int(np.iinfo(np.int64).max)
 _DAY = 86_400_000_000
 
 
-def pay_outs(lines: pd.DataFrame) -> Bools:
+def is_payout(lines: pd.DataFrame) -> Bools:
     """Mark the rows with the total of a batch; a payout that we requested has our reference."""
     paid = equals(lines["entry_type"], PAY_OUT)
     if paid.any():
@@ -274,6 +274,6 @@ def paid_out(settlement: pd.DataFrame) -> pd.DataFrame:
     Args:
         settlement: SETTLEMENT_COLUMNS.
     """
-    rows = settlement[pay_outs(settlement)]
+    rows = settlement[is_payout(settlement)]
     sums = rows.groupby([*BATCH])[["settled_on", "net"]].agg({"settled_on": "max", "net": "sum"})
     return sums.reset_index().rename(columns={"net": "paid"})

@@ -99,7 +99,7 @@ from recon.store.nights.stored_orders import StoredOrders, rows_by_file
 class SelectedLines:
     """The settlement lines of an account that a night compares."""
 
-    pay_outs: pd.DataFrame
+    payout_lines: pd.DataFrame
     """SETTLEMENT_COLUMNS of the pay-out lines, which give the total of a batch."""
     days: SettledDays
     volumes: pd.DataFrame | None
@@ -243,7 +243,7 @@ class RunReading:
             quarantined=waiting,
             files=(*files, *((source,) if source else unread_files(rejects))),
             universe=frame_of((), columns=KEY_COLUMNS),
-            settlement=settled.pay_outs if settled else None,
+            settlement=settled.payout_lines if settled else None,
             settled=settled.days if settled else None,
             volumes=settled.volumes if settled else None,
             bank=self._bank(),

@@ -248,7 +248,7 @@ def tables_made(run, environment):
     with environment.store.reading() as connection:
         read = RunReading(connection, run, inputs, environment)
         chosen = read.lines(payments=NamedPayments.of(), before=NOTHING_BEFORE)
-    assert len(chosen.pay_outs) == 1
+    assert len(chosen.payout_lines) == 1
     for name in (SETTLEMENT, TARIFFS):
         assert Rows.of(chosen.table(name), schema=SCHEMAS[name]).rows.num_rows >= 20_000
 
