@@ -6,8 +6,6 @@ know is refused, never read with another schema.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache
-from io import BytesIO
 from typing import BinaryIO
 
 import numpy as np
@@ -19,12 +17,8 @@ from recon.archive.schemas import METADATA, SCHEMAS, FileSchema
 from recon.model.errors import ArchiveBrokenError, Defect
 
 ROWS_PER_GROUP = 250_000
-DICTIONARY_MAX = 2**16 - 1
-"""Maximum number of different texts in a column whose ranks fit into two bytes."""
 ROWS_PER_BATCH = 50_000
 """Rows held in memory at once where they are only counted, summed or filtered."""
-SMALL_BYTES = 2_000_000
-"""Below this size reading with several threads takes longer than without."""
 COMPRESSION = "zstd"
 LEVEL_OF_TEXTS, LEVEL_OF_NUMBERS = 9, 3
 """Compression levels; for numbers a higher level saves no space and takes up to ten times
@@ -64,27 +58,14 @@ def sortable(column: pa.ChunkedArray) -> pa.ChunkedArray:
     whole = column.unify_dictionaries().combine_chunks()
     texts = whole.chunk(0) if isinstance(whole, pa.ChunkedArray) else whole
     ranks = pc.rank(texts.dictionary, tiebreaker="dense")
-    # For a million rows this saves 8 MB per dictionary column.
-    kind = pa.uint16() if len(ranks) <= DICTIONARY_MAX else pa.uint32()
-    return ranks.cast(kind).take(texts.indices)
+    return ranks.cast(pa.uint32()).take(texts.indices)
 
 
 def write_ordered(file: BinaryIO, rows: pa.Table, *, schema: FileSchema) -> None:
     """Write rows in order; equal rows give equal bytes, however they are laid out in memory."""
-    if rows.num_rows:
-        starts = range(0, rows.num_rows, ROWS_PER_GROUP)
-        groups = (rows.slice(start, ROWS_PER_GROUP).combine_chunks() for start in starts)
-        write_tables(file, map(_numbered_alike, groups), schema=schema)
-    else:
-        file.write(_without_rows(schema))
-
-
-@cache
-def _without_rows(schema: FileSchema) -> bytes:
-    """Return the bytes of a file without rows, as most files of a small night are."""
-    file = BytesIO()
-    write_tables(file, [schema.columns.empty_table()], schema=schema)
-    return file.getvalue()
+    starts = range(0, rows.num_rows or 1, ROWS_PER_GROUP)
+    groups = (rows.slice(start, ROWS_PER_GROUP).combine_chunks() for start in starts)
+    write_tables(file, map(_numbered_alike, groups), schema=schema)
 
 
 def write_tables(file: BinaryIO, tables: Iterable[pa.Table], *, schema: FileSchema) -> None:
@@ -147,8 +128,7 @@ def read_rows(
     """
     with _readable(content, name=name):
         file = _parquet(content, name=name, schemas=schemas)
-        threads = len(content) > SMALL_BYTES
-        return file.read(columns=columns and [*columns], use_threads=threads)
+        return file.read(columns=columns and [*columns])
 
 
 def row_batches(

@@ -16,7 +16,6 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -55,7 +54,7 @@ from recon.model.figures import (
 from recon.model.gateway_holds import ChargedFees
 from recon.model.nights import StepSummary
 from recon.model.resolutions import Import, StoredAnswer
-from recon.model.terms import REVERSAL_SUFFIX, EntryType, KeyAnswer
+from recon.model.terms import REVERSAL_SUFFIX, EntryType
 from recon.model.uptime import give_back
 from recon.privacy.own_files import make_folder
 from recon.proof.ledger_bridge import LEDGER_STEPS, LedgerSteps, bridge_of
@@ -117,7 +116,6 @@ from recon.store.nights import input_rows, journal_rows, results, runs, sign_off
 from recon.store.nights.input_rows import StoredInputs
 from recon.store.nights.runs import Run, Stop
 from recon.store.nights.settlement_rows import Settlements
-from recon.store.nights.stored_orders import hashes_of
 from recon.store.people import resolution_rows
 
 _PLACE = ("merchant_id", "account_id")
@@ -210,37 +208,18 @@ def _rows_of_shared_keys(
     night: SealedNight, name: str, *, key: str, types: Sequence[str] = ()
 ) -> pd.DataFrame:
     """Return the rows whose key another row shares, or whose entry type is one of `types`."""
-    named = [*_PLACE, key, *(["entry_type"] if types else [])]
-    hashes, chosen = [np.zeros(0, np.int64)], [np.zeros(0, np.bool_)]
-    for rows in night.batches(name, columns=named):
-        keys = rows.select([*_PLACE, key]).rename_columns([*_PLACE, "order_no"])
-        hashes.append(hashes_of(keys))
-        of_type = np.zeros(len(rows), np.bool_)
-        if types:
-            entry_type = rows["entry_type"].cast(pa.string())
-            of_type = np.asarray(pc.is_in(entry_type, value_set=pa.array(types)), np.bool_)
-        chosen.append(of_type)
-    each = np.concatenate(hashes)
-    ordered = np.sort(each)
-    repeated = ordered[1:][ordered[1:] == ordered[:-1]]
-    to_read = np.union1d(repeated, each[np.concatenate(chosen)])
-    columns = SCHEMAS[name].columns
-    chosen_rows, at = [columns.empty_table()], 0
-    for rows in night.batches(name, columns=columns.names) if len(to_read) else ():
-        is_needed = np.isin(each[at : at + len(rows)], to_read)
-        chosen_rows.append(rows.filter(pa.array(is_needed)).cast(columns))
-        at += len(rows)
-    return frame_of_table(pa.concat_tables(chosen_rows))[[*FRAMES[name][1]]]
+    table = night.table(name)
+    is_needed = table.select([*_PLACE, key]).to_pandas().duplicated(keep=False)
+    if types:
+        is_needed |= table["entry_type"].to_pandas().isin(types)
+    chosen = table.filter(pa.array(is_needed)).cast(SCHEMAS[name].columns)
+    return frame_of_table(chosen)[[*FRAMES[name][1]]]
 
 
 def _answer_texts(night: SealedNight) -> list[str]:
-    """Return the kinds of answers compared; reading stops at the first usable one."""
-    answers: set[str] = set()
-    for rows in night.batches(ANSWERS, columns=["answer"]):
-        answers.update(pc.unique(rows["answer"].cast(pa.string())).to_pylist())
-        if answers - {KeyAnswer.FAILED.value}:
-            break
-    return sorted(answers)
+    """Return the kinds of answers compared."""
+    columns = (rows["answer"] for rows in night.batches(ANSWERS, columns=["answer"]))
+    return sorted({text for each in columns for text in pc.unique(each).to_pylist()})
 
 
 def _ledger_steps(steps: pa.Table) -> LedgerSteps:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -309,13 +308,3 @@ def _ordered(table: pa.Table, spans: Sequence[Span]) -> pa.Array:
 def frame_of_orders(rows: pa.Table) -> pd.DataFrame:
     """Return ORDER_COLUMNS of some rows."""
     return frame_of_table(rows.select([*ORDER_COLUMNS]))
-
-
-Hashes = npt.NDArray[np.int64]
-
-
-def hashes_of(rows: pa.Table) -> Hashes:
-    """Return a hash of each row's merchant_id, account_id and order_no."""
-    keys = rows.select(["merchant_id", "account_id", "order_no"]).to_pandas()
-    numbers: Hashes = pd.util.hash_pandas_object(keys, index=False).to_numpy().view(np.int64)
-    return numbers

@@ -19,7 +19,7 @@ from recon.steps.files.arrived_rows import EVER, orders_lack_since
 from recon.steps.files.incomplete import WHOLE_FILE, absent_sha256
 from recon.store.nights import facts_rows, order_rows, runs, stored_orders
 from recon.store.nights.facts_rows import facts_problems
-from recon.store.nights.stored_orders import StoredOrders, hashes_of
+from recon.store.nights.stored_orders import StoredOrders
 from tests.recon.store.stored_files import save, sender_of
 
 OPENING = datetime(2026, 1, 1, tzinfo=UTC)
@@ -234,20 +234,6 @@ def test_payments_may_lack_their_order_since_the_last_complete_file(told, since,
     with store.reading() as connection:
         found = orders_lack_since(connection, run, until=10**9, calendar=BusinessCalendar.of())
     assert found == since
-
-
-def test_a_hash_is_of_its_key_wherever_the_row_stands():
-    names = ("merchant_id", "account_id", "order_no")
-    rows = [("m", "a", "A-1"), ("m", "b", ""), ("mm", "b", "é, longer than others"), ("a", "m", "")]
-    table = pa.Table.from_pylist([dict(zip(names, row, strict=True)) for row in rows])
-    coded = table.set_column(0, "merchant_id", table["merchant_id"].dictionary_encode())
-    chunks = pa.concat_tables([coded.slice(0, 1), coded.slice(1)]).unify_dictionaries()
-    hashes = hashes_of(table).tolist()
-
-    assert len({*hashes}) == len(rows)
-    assert hashes_of(chunks).tolist() == hashes
-    assert hashes_of(table.slice(2)).tolist() == hashes[2:]
-    assert hashes_of(table.slice(0, 0)).tolist() == []
 
 
 DAY_0 = datetime(2026, 11, 1, tzinfo=UTC)
