@@ -140,7 +140,7 @@ def _order(order_no, amount=100, **cells):
 
 def _steps(orders):
     """What became of the rows; of those from before the window F's is compared."""
-    view = orders.in_view(since=SINCE, asked=pa.array(["F"])).to_pylist()
+    view = orders.in_view(since=SINCE, queried=pa.array(["F"])).to_pylist()
     older = Counter(row["file_id"] for row in view if row["ordered_at"] < SINCE)
     return orders.steps(older, since=SINCE, declared=DECLARED)
 
