@@ -311,7 +311,7 @@ def test_a_row_bears_out_no_more_than_its_own_figure(kind, row, amount, before, 
 )
 def test_a_blank_amount_takes_the_rows_own_figure(kind, row, before, amount):
     """Else the whole order; of refunds what is left of it."""
-    assert row.asked(kind, before=before) == amount
+    assert row.requested(kind, before=before) == amount
 
 
 NIGHT = datetime(2026, 11, 21, 2, 0, tzinfo=UTC)

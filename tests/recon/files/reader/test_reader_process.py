@@ -22,6 +22,7 @@ from pydantic import SecretStr
 from recon.config.file_layouts import STANDARD
 from recon.config.rules import Rules
 from recon.files import reader as doors
+from recon.files.kinds.instruction_file import InstructionFile
 from recon.files.reader import instructions
 from recon.files.reader_process import (
     MIB,
@@ -305,8 +306,11 @@ def halved(secret):
     return [secret[:HALF_BYTES].hex(), secret[HALF_BYTES:].hex()]
 
 
-def instructions_and_what_is_held(rows, *, path, **how):
-    """The reader's task, then the names of the secrets that this process has in its memory."""
+def instructions_and_what_is_held(rows, *, path, **how) -> InstructionFile:
+    """The reader's task, then the names of the secrets that this process has in its memory.
+
+    The type of what it returns says in which form the other process sends it.
+    """
     facts = instructions(rows, path=path, **how)
     halves = json.loads((path.parent / HALVES).read_text())
     looked_for = {name: [bytes.fromhex(half) for half in pair] for name, pair in halves.items()}

@@ -250,7 +250,7 @@ LINES: tuple[dict[str, object], ...] = (
 def test_only_lines_of_some_types_or_with_some_text_are_asked_for(settled):
     settled.save("settlement/1", *LINES)
     with settled.asked() as settlements:
-        lines = settlements.lines(since="2026-11-01", asked=NamedPayments.of(["A"], ["T"]))
+        lines = settlements.lines(since="2026-11-01", payments=NamedPayments.of(["A"], ["T"]))
         paid = lines.table(["settled_on"], entry_types=["payout"])
         days = paid["settled_on"].to_pylist()
         told = lines.table(["order_no", "source"], with_text=["brand", "region"]).to_pylist()
@@ -376,6 +376,6 @@ def test_a_night_has_what_a_plain_model_says(settled, seed):
         }
         with settled.asked() as settlements:
             wanted = replace(NamedPayments.of(*asked.values()), by_payment=by_payment)
-            lines_of_night = settlements.lines(since=SINCE, asked=wanted)
+            lines_of_night = settlements.lines(since=SINCE, payments=wanted)
         expected = modelled(files, settled.run, asked=asked, by_payment=by_payment)
         assert as_read(lines_of_night) == expected
