@@ -30,7 +30,7 @@ from recon.sandbox.exchange import OPERATIONS, run_what_is_due
 from recon.sandbox.faults import install, planned_faults, rules_in
 from recon.sandbox.notifications import Dispatcher, notification_tables
 from recon.sandbox.options import MOVE_SECONDS_MAX, iso
-from recon.sandbox.queries import state_of
+from recon.sandbox.queries import row_of, state_of
 from recon.sandbox.wire import rendered
 from recon.sandbox.world.days import Downloads
 
@@ -58,6 +58,7 @@ def control_routes(
         Route("/_sandbox/transactions/{transaction_id}", control.timeline),
         Route("/_sandbox/health", control.health),
         Route("/_sandbox/effects", control.effects),
+        Route("/_sandbox/payments", control.payments),
         Route("/_sandbox/invariants", control.invariants),
         Route("/_sandbox/notifications", control.notifications),
         Route("/_sandbox/faults", control.faults, methods=["GET"]),
@@ -122,6 +123,16 @@ class _Control:
         """The ledger of effects in commit order, including late effects that are due."""
         run_what_is_due(self.sandbox)
         return _lines(effect.table() for effect in self.sandbox.database.every_effect())
+
+    async def payments(self, _request: Request) -> Response:
+        """Every payment as a query would show it, including those without an effect."""
+        now = self.sandbox.clock.now()
+        return _lines(
+            row_of(self.sandbox, payment, now=now)
+            | {"merchant_id": payment.merchant_id, "account_id": payment.account_id}
+            | {"state": state_of(self.sandbox, payment, now=now).value}
+            for payment in list(self.sandbox.database.every_payment())
+        )
 
     async def invariants(self, _request: Request) -> Response:
         run_what_is_due(self.sandbox)

@@ -1,5 +1,7 @@
 """The sandbox over HTTP: the socket, the doors of control, replies as they leave, late effects."""
 
+import json
+import re
 import signal
 import socket
 import subprocess
@@ -119,6 +121,18 @@ def test_real_clock_runs_by_itself():
             if len(seen) > 1:
                 break
     assert len(seen) > 1
+
+
+def test_the_page_links_what_there_is_and_lists_every_payment(gateway):
+    """Benchmarks make a merchant's orders of that list."""
+    links = re.findall(r'href="(/_sandbox/[a-z/]+)"', gateway.http.get("/_sandbox/").text)
+    answers = {each: gateway.http.get(each) for each in links}
+    lines = [json.loads(line) for line in answers["/_sandbox/payments"].text.splitlines()]
+
+    assert {answer.status_code for answer in answers.values()} == {200}
+    authorised = {payment["transaction_id"] for payment in gateway.authorised()}
+    assert authorised <= {line["transaction_id"] for line in lines}
+    assert {"authorised", "paid"} <= {line["state"] for line in lines}
 
 
 def test_reset_begins_again_from_the_seed(gateway):
