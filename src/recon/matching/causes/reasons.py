@@ -214,12 +214,12 @@ def _fitting(
     order_ids = ids.loc[ids["set"].isin(numbers - away) & ids["id"].ne(""), "id"]
     ids = ids[ids["set"].ge(0) & ids["id"].isin(order_ids)].drop_duplicates()
     by = [*ids.columns.drop("set")]
-    pairs = ids[ids["set"].isin(numbers - away)].merge(ids, on=by, suffixes=("", "_other"))
-    pairs = pairs[pairs["set"].ne(pairs["set_other"])]
-    for own, rows in pairs.groupby("set"):
-        name = max(rows[by].itertuples(index=False, name=None))
-        fitting = rows.set_index(by)["set_other"].loc[[name]]
-        yield int(str(own)), {*fitting.tolist()}, " ".join(name[-2:])
+    sharing = ids.groupby(by)["set"].agg(frozenset)
+    sharing = sharing[sharing.map(len).gt(1)]
+    own = ids[ids["set"].isin(numbers - away)].merge(sharing.rename("sharing"), on=by)
+    own = own.sort_values(by).drop_duplicates("set", keep="last")
+    for number, label, name, several in own[["set", *by[-2:], "sharing"]].itertuples(index=False):
+        yield number, several - {number}, f"{label} {name}"
 
 
 def _ids_of_sets(joined: Joined, *, sources: Sources) -> Iterator[pd.DataFrame]:
