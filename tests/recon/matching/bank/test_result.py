@@ -56,6 +56,11 @@ INJECTED: dict[str, tuple[str, list[tuple[str, int, int]], str]] = {
         [("PAYOUT_NOT_AT_BANK", 0, -10_000)],
         f"{OF}, was due on 13 Nov 2026: no statement up to that day has it.",
     ),
+    "paid out in two parts, due after the last of them": (
+        "paid BATCH-01 6000 / paid BATCH-01 4000 on=2026-11-04",
+        [("PAYOUT_NOT_AT_BANK", 0, -10_000)],
+        f"{OF}, was due on 13 Nov 2026: no statement up to that day has it.",
+    ),
     **{
         f"dated in {year}": (
             f"{PAID} on={year}-12-31",
