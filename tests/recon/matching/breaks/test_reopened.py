@@ -105,6 +105,17 @@ def test_the_new_break_points_to_the_old_every_night(nights):
     assert pointers == [[""], [], [reported_of("A1", sequence=1)], [reported_of("A1", sequence=1)]]
 
 
+def test_a_match_under_a_later_number_says_its_rows(nights):
+    """Its order alone gives the first number: whoever looks a row up needs the row's own."""
+    *_, late = nights(missing, paid, missing, paid)
+
+    second = reported_of("A1", sequence=2)
+    assert late.matches["match_id"].tolist() == [second]
+    assert {(row["order_no"], row["result_id"]) for row in late.items.to_pylist()} == {
+        ("A1", second)
+    }
+
+
 def test_a_break_that_was_out_of_sight_keeps_the_day_it_was_first_seen(nights, new_case):
     """An outage makes no break younger."""
     first, _, back = nights(missing, silent, missing)
