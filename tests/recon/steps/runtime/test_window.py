@@ -96,12 +96,16 @@ def test_an_order_that_left_the_window_with_its_break_is_still_compared(merchant
 
 
 def test_old_entries_are_opening_balance_unless_somebody_asks(merchant):
-    """An entry before the window is told, never a break; that of an open order is compared."""
+    """An entry before the window is told, never a break; that of an open order is compared.
+
+    What has the id of one that is compared is no entry of its own, in the count as in the list.
+    """
     one = next(p for p in merchant.payments("captured") if p.currency == "EUR")
     merchant.drop("orders.csv", merchant.order(one))
+    entries = [("E0", one.order_no, one.amount), ("E1", "OLD-1", "5.00"), ("E0", "OLD-2", "7.00")]
     rows = [
-        f"E{number},100042,100042001,{order},capture,EUR,{amount},{LONG_AGO.isoformat()}"
-        for number, (order, amount) in enumerate([(one.order_no, one.amount), ("OLD-1", "5.00")])
+        f"{name},100042,100042001,{order},capture,EUR,{amount},{LONG_AGO.isoformat()}"
+        for name, order, amount in entries
     ]
     Path(merchant.folder / "ledger.csv").write_text(HEADER + "\n".join(rows) + "\n")
     merchant.night()
