@@ -406,6 +406,9 @@ def _terms(sources: Sources, *, rules: Rules, previous: Previous | None) -> Iter
     given["agreed_entries"] = agreed is not None and agreed.entries is not None
     yield from (_term("given", name) for name, there in given.items() if there)
     yield from (_term("arrived", str(kind)) for kind in sources.arrived)
+    for key, figures in sources.reported.items():
+        for label, number in zip(("count", "amount"), figures, strict=True):
+            yield _term("reported", "\x1f".join(key), label=label, number=number)
     for (merchant, account), day in sources.ledger_since.items():
         yield _term("ledger_since", merchant, label=account, number=int(day.replace("-", "")))
     yield from _terms_of_rules(rules)

@@ -534,7 +534,11 @@ def test_files_are_read_wherever_their_folder_lies(night, tmp_path):
     assert failing(control_totals(folder, account=PLACE)) == set()
 
 
-@pytest.mark.parametrize("name", [name for name in TOTALS if name != "T03_asked.sql"])
+OF_OTHER_RUNS = frozenset({"T03_asked.sql", "T02_reported.sql"})
+"""Of a night before its end, and of plain files (`test_carried` breaks what it proves)."""
+
+
+@pytest.mark.parametrize("name", [name for name in TOTALS if name not in OF_OTHER_RUNS])
 def test_each_statement_that_is_wrong_is_found(folder, name):
     """Where a statement gives one side more than there is, its totals fail."""
     more = '* REPLACE ("left" + 1 AS "left")'

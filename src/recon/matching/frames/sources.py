@@ -73,6 +73,9 @@ class Sources:
     """Counts of how the store took a run's accepted rows, for T2; empty for plain files."""
     arrived: Mapping[SourceKind, Mapping[str, int]] = field(default_factory=dict)
     """Source -> step (proof.ledger_bridge) -> rows, from the files' rows to the rows compared."""
+    reported: Mapping[tuple[str, str, str], tuple[int, int]] = field(default_factory=dict)
+    """Merchant, account and currency -> count and net of the settlement lines that the files of a
+    plain run report, for T2; empty where one file has them all, and of a night."""
     ledger_sums: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """Currency -> step (proof.ledger_bridge) -> minor units, from the ledger file to `ledger`."""
     exported: tuple["Exported", ...] = ()

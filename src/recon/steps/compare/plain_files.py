@@ -7,7 +7,7 @@ what a later run (`--previous`) carries forward.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
@@ -23,6 +23,7 @@ from recon import __version__
 from recon.archive.schemas import ORDER_FACTS, SETTLED_FACTS, FileSchema
 from recon.archive.step_folder import About, Sealed, StepFile, rows_of, write_step
 from recon.archive.storage import LocalStorage
+from recon.config.fee_contract import FACTS
 from recon.config.file_layouts import FileLayout
 from recon.config.rules import Rules
 from recon.config.settings import given_layouts, load_rules
@@ -46,6 +47,7 @@ from recon.matching.frames.sources import (
     Sources,
     frame_of,
 )
+from recon.matching.frames.total_rows import AccountKey, sums
 from recon.model.errors import (
     UsageError,
 )
@@ -60,11 +62,7 @@ from recon.model.figures import (
     matched_of,
 )
 from recon.model.money import format_minor_units
-from recon.model.terms import (
-    DOUBTFUL_STATES,
-    Clock,
-    SourceKind,
-)
+from recon.model.terms import DOUBTFUL_STATES, Clock, SourceKind
 from recon.privacy.displayed_text import redacted
 from recon.privacy.own_files import folder_for_now
 from recon.proof.ledger_bridge import REPEATS, REPLACED, LedgerSteps, bridge_of, ledger_steps
@@ -122,6 +120,8 @@ from recon.store.nights.stored_orders import (
 
 NO_ACCOUNT = ("", "")
 """Account of the totals: the files may hold several."""
+_REPORTED = tuple(name for name in SETTLEMENT_COLUMNS if name not in {"source", "line", *FACTS})
+"""Columns in which a line equals its repeat."""
 BATCHES_NAMED_MAX = 5
 """Unread batches that the notes name."""
 SEVERAL = "several"
@@ -205,7 +205,8 @@ def reconcile_files(
         as_of = rules.business_calendar.closes_at(request.as_of)
         compared = reconcile(sources, rules=rules, as_of=as_of, previous=previous)
         night.seal(RESULTS, rows_of(result_tables(compared)), run_id=compared.digest)
-        result = with_totals(compared, totals=control_totals(place / NIGHT, account=NO_ACCOUNT))
+        totals = control_totals(place / NIGHT, account=NO_ACCOUNT)
+        result = with_totals(compared, totals=totals)
         result, sheets = run.report(
             place,
             result,
@@ -327,6 +328,7 @@ class _Run:
             files=tuple(one.source_file for one in every),
             merged_rows=became.taken,
             arrived={kind: taken.get(kind, {}) for kind in _COMPARED if frames[kind]},
+            reported=_most_in_one_file(tables[SourceKind.SETTLEMENT]),
         )
         statements = (
             read_bank_files(request.bank, rules=rules, layouts=layouts) if request.bank else None
@@ -543,6 +545,23 @@ def _each_line_once(
         if rows.any()
     )
     return once, repeated, len(repeats["row"])
+
+
+def _most_in_one_file(tables: Sequence[TableRead]) -> Mapping[AccountKey, tuple[int, int]]:
+    """Count and net of the files' lines, each as often as the file that has it most often has it.
+
+    By pandas and apart from the SQL that chooses the lines, so that the two can contradict. {} with
+    one file, whose lines all count.
+    """
+    if not tables[1:]:
+        return {}
+    each = [
+        table.frame.groupby([*_REPORTED], dropna=False, observed=True).size() for table in tables
+    ]
+    levels = [*range(len(_REPORTED))]
+    most = pd.concat(each).groupby(level=levels, dropna=False).max().reset_index(name="count")
+    net = sums(most.assign(net=most["net"] * most["count"]), column="net")
+    return {key: (count, net[key]) for key, count in sums(most, column="count").items()}
 
 
 def plain_figures(

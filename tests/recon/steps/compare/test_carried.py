@@ -6,10 +6,13 @@ from collections import Counter
 from dataclasses import replace
 from datetime import UTC, date, datetime
 
+import pyarrow as pa
 import pytest
 
 from recon.model.errors import SourceMissingError, SourceUnreadableError, UsageError
 from recon.model.money import format_minor_units
+from recon.model.terms import Verdict
+from recon.steps.compare import plain_files
 from recon.steps.compare.carried_files import read_earlier_run
 from recon.steps.compare.plain_files import (
     PlainFilesRequest,
@@ -39,6 +42,7 @@ KINDS = {
     ),
 }
 AMOUNTS = frozenset({"amount", "gross", "fee", "net"})
+WORTH = ("gross", "net")
 DAYS = {
     "orders": "ordered_at",
     "gateway": "transaction_date",
@@ -193,6 +197,46 @@ def test_exports_that_overlap_are_the_one_export_of_all_their_lines(seed, tmp_pa
     for result in (one, two):
         assert failed(result) == []
         assert found(result) == Counter(truth.key), truth.told
+
+
+def one_repeat_more(monkeypatch):
+    """SQL calls a line that one file alone has a repeat, so that it is not compared."""
+    true = plain_files.repeats_of
+
+    def more(files, *, storages):
+        repeats = true(files, storages=storages)
+        known = {*zip(repeats["file_id"].to_pylist(), repeats["row"].to_pylist(), strict=True)}
+        row = next(row for row in range(len(known) + 1) if (0, row) not in known)
+        added = pa.table({"file_id": [0], "row": [row]}).cast(repeats.schema)
+        return pa.concat_tables([repeats, added])
+
+    monkeypatch.setattr(plain_files, "repeats_of", more)
+
+
+def a_line_changed(monkeypatch):
+    """A line is worth more from its choice on."""
+    true = plain_files._each_line_once
+
+    def changed(tables, *, day):
+        (first, *others), *more = true(tables, day=day)
+        raised = first.assign(**{name: first[name] + 500 * (first.index == 0) for name in WORTH})
+        return [raised, *others], *more
+
+    monkeypatch.setattr(plain_files, "_each_line_once", changed)
+
+
+@pytest.mark.parametrize("broken", [one_repeat_more, a_line_changed])
+def test_the_lines_compared_are_held_against_the_files(broken, tmp_path, monkeypatch):
+    """By a count that shares nothing with the SQL that finds repeats."""
+    truth = truth_of(0)
+    lines = truth.rows["settlement"]
+    others = {kind: rows for kind, rows in truth.rows.items() if kind != "settlement"}
+    broken(monkeypatch)
+    result = run(tmp_path, others, exports=[lines, lines[: len(lines) // 2]])
+
+    assert result.verdict is Verdict.NOT_PROVEN
+    name = "settlement: reported, each line as often as one file has it at most = compared"
+    assert name in {total.name for total in failed(result)}
 
 
 def month(number, *, with_ledger=True):
