@@ -6,7 +6,7 @@ none applies, or what decides its tier is not reported, the price is unknown and
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from functools import partial
@@ -29,6 +29,7 @@ from recon.matching.frames.arrays import texts
 from recon.matching.frames.coding import by_label, equals, keyed
 from recon.matching.frames.grouping import BASIS, Bools, Ints, Rows
 from recon.matching.frames.sources import FEE_GAP, VOLUME_COLUMNS, Sources
+from recon.matching.frames.total_rows import ACCOUNT
 from recon.matching.sides.settlement_side import EARLIER, is_payout, is_summed, of_payments
 from recon.model.terms import EntryType
 
@@ -171,13 +172,25 @@ def by_contract_line(volumes: Volumes, *, contract: FeeContract) -> pd.DataFrame
     return volumes.frame.assign(line=line, lacks=lacks)
 
 
+def _sums_by_day(
+    volumes: pd.DataFrame, *, line: ContractLine, numbers: Collection[int]
+) -> pd.DataFrame:
+    """Return per account and day what surely counts for a line (`low`) and what may (`high`).
+
+    `numbers`: of the contract lines whose volumes the line's tiers count.
+    """
+    high = volumes["lines" if line.counts_lines else "base"]
+    is_sure = volumes["line"].isin(numbers)
+    low = high.where(is_sure, 0)
+    counted = volumes.assign(low=low, high=high)[is_sure | volumes["lacks"].isin(numbers)]
+    return counted.groupby([*ACCOUNT, "settled_on"])[["low", "high"]].sum().reset_index()
+
+
 def _reached(
     line: ContractLine,
     *,
-    merchant: str,
-    account: str,
     day: str,
-    counted: pd.DataFrame,
+    sums: pd.DataFrame,
     since: date,
     until: str,
 ) -> tuple[int, str]:
@@ -185,18 +198,14 @@ def _reached(
 
     Args:
         line: a contract line with monthly tiers.
-        merchant: whose day it is, as `account`.
-        account: the account.
         day: ISO date.
-        counted: the volumes that count for the line, or may (`sure` is False).
+        sums: per day of the account, what surely counts for the line (`low`) and what may (`high`).
         since: volumes are known from this day on.
         until: the last day before a missing file; "" where none is missing.
     """
     first, end = span(line, day=day)
-    mine = counted[counted["merchant_id"].eq(merchant) & counted["account_id"].eq(account)]
-    mine = mine[mine["settled_on"].ge(first.isoformat()) & mine["settled_on"].lt(end.isoformat())]
-    amounts = mine["lines" if line.counts_lines else "base"]
-    low, high = int(amounts[mine["sure"]].sum()), int(amounts.sum())
+    days = sums[sums["settled_on"].ge(first.isoformat()) & sums["settled_on"].lt(end.isoformat())]
+    low, high = int(days["low"].sum()), int(days["high"].sum())
     bounds, unknown = line.bounds, ""
     if line.tiers_by == "month_before" and not low:
         unknown = "of which no line is reported"
@@ -364,12 +373,14 @@ def _month_tiers(
             reached = [(NOT_REACHED, f"{line.name} needs what its months came to: {NOT_STORED}")]
             codes = np.zeros(len(rows), dtype=np.intp)
         else:
-            numbers = contract.numbers_counted(line)
-            counted = known.assign(sure=known["line"].isin(numbers))
-            counted = counted[counted["sure"] | known["lacks"].isin(numbers)]
+            sums = _sums_by_day(known, line=line, numbers=contract.numbers_counted(line))
+            of_account = dict([*sums.groupby([*ACCOUNT])])
             since = contract.volumes_from or date.max
-            of_line = partial(_reached, line, counted=counted, since=since, until=volumes.until)
-            reached = [of_line(merchant=key[0], account=key[1], day=key[2]) for key in keys]
+            of_line = partial(_reached, line, since=since, until=volumes.until)
+            reached = [
+                of_line(day=day, sums=of_account.get((merchant, account), sums.iloc[:0]))
+                for merchant, account, day in keys
+            ]
         tiers[rows] = np.array([tier for tier, _ in reached], dtype=np.intp)[codes]
         why_not = [first + reasons.setdefault(reason, len(reasons)) for _, reason in reached]
         unknown = tiers[rows] == NOT_REACHED

@@ -255,8 +255,8 @@ def _night(
     The folder is verified against its manifests, and those against the history.
     """
     folder = folder_of(run)
-    file = (each.file for each in night_files(connection, run, environment=environment))
-    faults = [f"run {run.run_id}: {fault}" for fault in _copied(file, into=into)]
+    files = (each.file for each in night_files(connection, run, environment=environment))
+    faults = [f"run {run.run_id}: {fault}" for fault in _copied(files, into=into)]
     steps: Mapping[str, Sealed] = {}
     with suppress(ArchiveError, ConfigurationError):  # already among the faults
         steps = sealed_night(connection, run, environment=environment).steps

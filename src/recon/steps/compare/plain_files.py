@@ -48,9 +48,7 @@ from recon.matching.frames.sources import (
     frame_of,
 )
 from recon.matching.frames.total_rows import AccountKey, sums
-from recon.model.errors import (
-    UsageError,
-)
+from recon.model.errors import UsageError
 from recon.model.figures import (
     BANK_DAYS_AHEAD,
     BATCH_COLUMNS,
@@ -205,8 +203,7 @@ def reconcile_files(
         as_of = rules.business_calendar.closes_at(request.as_of)
         compared = reconcile(sources, rules=rules, as_of=as_of, previous=previous)
         night.seal(RESULTS, rows_of(result_tables(compared)), run_id=compared.digest)
-        totals = control_totals(place / NIGHT, account=NO_ACCOUNT)
-        result = with_totals(compared, totals=totals)
+        result = with_totals(compared, totals=control_totals(place / NIGHT, account=NO_ACCOUNT))
         result, sheets = run.report(
             place,
             result,

@@ -736,11 +736,11 @@ def risk_reported(observations: Iterable[Mapping[Any, Any]]) -> dict[str, str]:
 
 
 def _sentence(risk: Mapping[str, Any]) -> str:
-    files = [f"{term} {risk[name]}" for name, term in PLAIN if risk.get(name)]
+    reported = [f"{term} {risk[name]}" for name, term in PLAIN if risk.get(name)]
     for name, key, term in LISTS:
         if rows := risk.get(name):
             named = (
                 row[key] + (f" ({row['status']})" if row.get("status") else "") for row in rows
             )
-            files.append(f"{term} {', '.join(named)}")
-    return "; ".join(files)
+            reported.append(f"{term} {', '.join(named)}")
+    return "; ".join(reported)
